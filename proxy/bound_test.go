@@ -41,7 +41,7 @@ func (*facts) Loaded(storage.Scope) (bool, time.Time) { return true, time.Time{}
 // mortal is a store as one process sees it: killed with that process, or away
 // for a while.
 type mortal struct {
-	storage.Local
+	*storagetest.Mem
 	gone atomic.Bool
 }
 
@@ -49,28 +49,42 @@ func (m *mortal) PutRecords(ctx context.Context, records []storage.Record) error
 	if m.gone.Load() {
 		return storage.ErrUnavailable
 	}
-	return m.Local.PutRecords(ctx, records)
+	return m.Mem.PutRecords(ctx, records)
 }
 
 func (m *mortal) Records(ctx context.Context, b storage.Bucket, s storage.Scope, after string, limit int) (storage.RecordPage, error) {
 	if m.gone.Load() {
 		return storage.RecordPage{}, storage.ErrUnavailable
 	}
-	return m.Local.Records(ctx, b, s, after, limit)
+	return m.Mem.Records(ctx, b, s, after, limit)
+}
+
+func (m *mortal) RecordsWithPrefix(ctx context.Context, b storage.Bucket, s storage.Scope, prefix, after string, limit int) (storage.RecordPage, error) {
+	if m.gone.Load() {
+		return storage.RecordPage{}, storage.ErrUnavailable
+	}
+	return m.Mem.RecordsWithPrefix(ctx, b, s, prefix, after, limit)
+}
+
+func (m *mortal) RecordKeys(ctx context.Context, b storage.Bucket, s storage.Scope, limit int) ([]string, error) {
+	if m.gone.Load() {
+		return nil, storage.ErrUnavailable
+	}
+	return m.Mem.RecordKeys(ctx, b, s, limit)
 }
 
 func (m *mortal) DeleteRecords(ctx context.Context, refs []storage.RecordRef) error {
 	if m.gone.Load() {
 		return storage.ErrUnavailable
 	}
-	return m.Local.DeleteRecords(ctx, refs)
+	return m.Mem.DeleteRecords(ctx, refs)
 }
 
 // process is a proxy that has things happen to it.
 type process struct {
 	t      testing.TB
 	up     *httptest.Server
-	disk   storage.Local // survives the process
+	disk   *storagetest.Mem // survives the process
 	config func(*Config)
 	facts  facts
 
@@ -147,7 +161,7 @@ func (b *process) start() {
 	if b.config != nil {
 		b.config(&cfg)
 	}
-	b.live = &mortal{Local: b.disk}
+	b.live = &mortal{Mem: b.disk}
 	h, err := New(cfg, Deps{Recall: &b.facts, Persist: &fakePersist{}, Local: b.live, Journal: b.journal, Now: b.clock})
 	if err != nil {
 		b.t.Fatal(err)

@@ -44,8 +44,8 @@ func segmentRows(b []byte) ([]byte, error) {
 	return rows, nil
 }
 
-// readRows adds the entries of rows to entries, replacing older ones, and
-// returns their size. On an error the entries before it are added.
+// readRows adds the entries of rows to entries, over older ones, and returns
+// their size. On an error the entries before it are added.
 func readRows(rows []byte, entries map[Hash]*entry) (size int64, err error) {
 	d := decoder{rows}
 	for len(d.rest) > 0 {
@@ -57,8 +57,9 @@ func readRows(rows []byte, entries map[Hash]*entry) (size int64, err error) {
 		if err != nil {
 			return size, err
 		}
-		entries[h] = e
 		size += e.size()
+		e.over(entries[h])
+		entries[h] = e
 	}
 	return size, nil
 }

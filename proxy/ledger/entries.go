@@ -25,10 +25,8 @@ type Entries struct {
 	ledger  *Ledger
 	key     groupKey
 	created int64 // Ledger.forgets at creation
-	// loaded is closed when loading has ended; err is set then. nil = there was
-	// no need to load. Guarded by Ledger.mu.
-	loaded chan struct{}
-	err    error
+	load    *load // nil = there was no need to load. Guarded by Ledger.mu
+	begun   bool  // the group was begun here: nothing of it was stored
 
 	mu       sync.Mutex
 	entries  map[Hash]*entry // set adds to them
@@ -67,6 +65,22 @@ func (e *entry) size() (n int64) {
 		n += pointerSize
 	}
 	return n
+}
+
+// over puts e over an older state of its turn. A group that was begun without
+// being loaded does not have the variants that were stored before.
+func (e *entry) over(older *entry) {
+	if older == nil || len(e.variants) == 0 {
+		return
+	}
+	var all []*variant
+	for _, v := range older.variants {
+		if !slices.ContainsFunc(e.variants, v.same) {
+			all = append(all, v)
+		}
+	}
+	all = append(all, e.variants...)
+	e.variants = all[max(len(all)-maxVariants, 0):] // more could not be read back
 }
 
 // stored reports whether the entry is one for the store: what was only observed
@@ -109,52 +123,62 @@ func newEntries(l *Ledger, key groupKey) *Entries {
 	return &Entries{ledger: l, key: key, created: l.forgets.Load(), entries: map[Hash]*entry{}}
 }
 
-// await waits until the entries are loaded, if they must be. It returns ctx's
-// error if that ends first, and the store's if loading failed.
-func (s *Entries) await(ctx context.Context) error {
-	s.ledger.mu.Lock()
-	loaded := s.loaded
-	s.ledger.mu.Unlock()
-	if loaded == nil {
-		return nil
-	}
-	select {
-	case <-loaded:
-	default:
-		select {
-		case <-loaded:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-	return s.err
+// load is the loading of a group. done is closed at its end; err is set then.
+type load struct {
+	done chan struct{}
+	err  error
 }
 
-// ended reports whether loading has begun and ended. Needs Ledger.mu.
-func (s *Entries) ended() bool {
+func newLoad() *load { return &load{done: make(chan struct{})} }
+
+// ended reports whether there is a load, and it has ended.
+func (d *load) ended() bool {
+	if d == nil {
+		return false
+	}
 	select {
-	case <-s.loaded:
+	case <-d.done:
 		return true
 	default:
 		return false
 	}
 }
 
-// failed reports whether loading has failed. Needs Ledger.mu.
-func (s *Entries) failed() bool { return s.ended() && s.err != nil }
+func (d *load) failed() bool { return d.ended() && d.err != nil }
+
+// await waits until the entries are loaded, if they must be. It returns ctx's
+// error if that ends first, and the store's if loading failed.
+func (s *Entries) await(ctx context.Context) error {
+	d := s.loading()
+	if d == nil {
+		return nil
+	}
+	if !d.ended() {
+		select {
+		case <-d.done:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return d.err
+}
+
+func (s *Entries) loading() *load {
+	s.ledger.mu.Lock()
+	defer s.ledger.mu.Unlock()
+	return s.load
+}
 
 // isLoading reports whether loading has begun and not ended.
 func (s *Entries) isLoading() bool {
-	s.ledger.mu.Lock()
-	defer s.ledger.mu.Unlock()
-	return s.loaded != nil && !s.ended()
+	d := s.loading()
+	return d != nil && !d.ended()
 }
 
 // isLoaded reports whether the entries are all that is stored of the group.
 func (s *Entries) isLoaded() bool {
-	s.ledger.mu.Lock()
-	defer s.ledger.mu.Unlock()
-	return s.ended() && s.err == nil
+	d := s.loading()
+	return d.ended() && d.err == nil
 }
 
 // set makes e the entry for h. Needs s.mu.
@@ -265,7 +289,7 @@ func (s *Entries) noteAnswer(h Hash, v *variant, m answerMark) {
 		before := v.size()
 		v.answer = m
 		s.charge(v.size() - before)
-		if len(e.variants) > 1 { // otherwise nothing needs to be told apart
+		if len(e.variants) > 1 || !s.begun && !s.isLoaded() { // otherwise nothing needs to be told apart
 			s.save(h)
 		}
 	}

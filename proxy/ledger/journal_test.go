@@ -226,6 +226,7 @@ func TestOnlyColdConversationsAreRead(t *testing.T) {
 	enter := func(w Walk) {
 		w.Enter(Injection{Conversation: "c", Placement: dialect.BeforeUser, Block: fence.Block{Text: "x"}}, false)
 		w.Confirm()
+		w.Sent().NoteAnswer(dialect.Reply{Text: "x"})
 	}
 	w, err := ask(l, first)
 	if err != nil {
@@ -244,7 +245,7 @@ func TestOnlyColdConversationsAreRead(t *testing.T) {
 	if w, err = ask(l, another); err != nil || len(w.Replays) != 0 {
 		t.Errorf("a conversation that is new here: %v, %d replays", err, len(w.Replays))
 	}
-	if l.group(groupKey{journalScope, w.Chain[0]}).loaded == nil {
+	if l.group(groupKey{journalScope, w.Chain[0]}).load == nil {
 		t.Error("the first to come with a history was not looked for")
 	}
 	if l.Flush(t.Context()); len(storedSegments(t, mem)) == 0 {
@@ -254,8 +255,50 @@ func TestOnlyColdConversationsAreRead(t *testing.T) {
 	if w, err = ask(again, second); err != nil || len(w.Replays) != 2 {
 		t.Errorf("after a restart: %v, %d replays; want 2", err, len(w.Replays))
 	}
-	if w, err = ask(again, another); err != nil || again.group(groupKey{journalScope, w.Chain[0]}).loaded != nil {
+	if w, err = ask(again, another); err != nil || again.group(groupKey{journalScope, w.Chain[0]}).load != nil {
 		t.Errorf("a conversation that is not stored was read (%v)", err)
+	}
+}
+
+// Of two conversations that begin alike, the one that is stored goes on as it
+// was, although the other was begun since.
+func TestBegunAlikeAfterARestart(t *testing.T) {
+	mem := storagetest.Memory()
+	hello := dialect.Message{Role: dialect.RoleUser, Hash: Hash{Lo: 1}}
+	ask := func(l *Ledger, answer uint64) Walk {
+		req := &dialect.Request{Messages: []dialect.Message{hello}}
+		if answer > 0 {
+			req.Messages = append(req.Messages, dialect.Message{Role: dialect.RoleAssistant, Hash: Hash{Lo: answer}}, dialect.Message{Role: dialect.RoleUser, Hash: Hash{Lo: 9}})
+			req.Turn = 2
+		}
+		f := l.Find(journalScope, []byte("secret"), req, nil)
+		if err := f.Await(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		return f.Walk(WalkOptions{})
+	}
+	begin := func(l *Ledger, conversation, text string) {
+		w := ask(l, 0)
+		w.Enter(Injection{Conversation: newPrefix + conversation, Placement: dialect.BeforeUser, Block: fence.Block{Text: text}}, false)
+		w.Confirm()
+		w.Sent().NoteAnswer(dialect.Reply{Text: "Hello, " + conversation})
+	}
+	l := New(DefaultConfig(), mem, discarding, time.Now)
+	begin(l, "one", "block of one")
+	if w := ask(l, 2); len(w.Replays) != 1 { // and one goes on, which is stored with what follows it
+		t.Fatalf("%d replays", len(w.Replays))
+	}
+	l.Flush(t.Context())
+	later := func() time.Time { return time.Now().Add(time.Hour) }
+	l = New(DefaultConfig(), mem, discarding, later)
+	begin(l, "two", "block of two")
+	if w := ask(l, 2); len(w.Replays) != 1 || w.Replays[0].Block.Text != "block of one" {
+		t.Errorf("the first conversation goes on with %v", w.Replays)
+	}
+	l.Flush(t.Context())
+	l = New(DefaultConfig(), mem, discarding, later)
+	if w := ask(l, 2); len(w.Replays) != 1 || w.Replays[0].Block.Text != "block of one" {
+		t.Errorf("after another restart it goes on with %v", w.Replays)
 	}
 }
 

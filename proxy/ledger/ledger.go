@@ -152,14 +152,11 @@ func (l *Ledger) group(key groupKey) *Entries {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	e, ok := l.groups[key]
-	if ok && e.Value.(*Entries).failed() {
-		l.evict(e) // load again
-		ok = false
-	}
 	if ok {
 		l.recent.MoveToFront(e)
 	} else {
 		s := newEntries(l, key)
+		s.begun = l.store == nil || l.store.isNew(key)
 		e = l.recent.PushFront(s)
 		l.groups[key] = e
 		l.account(s, key.size())
@@ -168,7 +165,7 @@ func (l *Ledger) group(key groupKey) *Entries {
 }
 
 // load begins to load what is stored of a group, unless that was done or there
-// is nothing. Call await before using it.
+// is nothing. It tries again where it has failed. Call await before using it.
 func (l *Ledger) load(s *Entries) {
 	if l.store == nil {
 		return
@@ -177,16 +174,16 @@ func (l *Ledger) load(s *Entries) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if s.loaded != nil {
+	if s.load != nil && !s.load.failed() {
 		return
 	}
-	s.loaded = make(chan struct{})
+	s.load = newLoad()
 	loads := l.loads[s.key.scope]
 	if loads.count++; loads.count == 1 {
 		loads.began = time.Now()
 	}
 	l.loads[s.key.scope] = loads
-	l.store.load(s, s.loaded)
+	l.store.load(s, s.load)
 }
 
 // loaded records that the load of a group has ended.

@@ -7,13 +7,13 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// load reads a group's entries in the background and closes loaded.
-func (st *store) load(s *Entries, loaded chan struct{}) {
+// load reads a group's entries in the background and ends d.
+func (st *store) load(s *Entries, d *load) {
 	cfg := &s.ledger.cfg
 	st.loads.Go(func() {
 		defer s.ledger.loaded(s.key.scope)
-		defer close(loaded)
-		defer st.guard("load ledger", func() { s.err = storage.ErrUnavailable })
+		defer close(d.done)
+		defer st.guard("load ledger", func() { d.err = storage.ErrUnavailable })
 		ctx, cancel := context.WithTimeout(context.Background(), loadTimeout)
 		defer cancel()
 		if !st.awaitRoot(ctx, s.key) {
@@ -21,12 +21,12 @@ func (st *store) load(s *Entries, loaded chan struct{}) {
 		}
 		leave, ok := st.disk.enter(ctx)
 		if !ok {
-			s.err = storage.ErrUnavailable
+			d.err = storage.ErrUnavailable
 			return
 		}
 		defer leave()
 		got, err := st.read(ctx, s.key, cfg.maxGroup())
-		if s.err = err; err != nil {
+		if d.err = err; err != nil {
 			return
 		}
 		s.mu.Lock()
@@ -36,13 +36,10 @@ func (st *store) load(s *Entries, loaded chan struct{}) {
 		}
 		grown := int64(0)
 		for h, e := range got.entries { // what was written during the load is newer
-			if now := s.entries[h]; now != nil && len(now.variants) == 0 {
-				continue
-			} else if now != nil {
+			if now := s.entries[h]; now != nil {
 				grown -= now.size()
-				e.variants = slices.DeleteFunc(e.variants, func(v *variant) bool { return slices.ContainsFunc(now.variants, v.same) })
-				e.variants = append(e.variants, now.variants...)
-				e.variants = e.variants[max(len(e.variants)-maxVariants, 0):] // more could not be read back
+				now.over(e)
+				e = now
 			}
 			grown += e.size()
 			s.set(h, e)

@@ -142,6 +142,14 @@ func (st *store) mayHave(key groupKey) (may, known bool) {
 	return r.mayHave(key.root), r.isRead()
 }
 
+// isNew reports whether it is known that nothing of a group is stored.
+func (st *store) isNew(key groupKey) bool {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	r := st.index.byScope[key.scope]
+	return r != nil && r.isRead() && !r.mayHave(key.root)
+}
+
 // awaitRoot is mayHave once that is known.
 func (st *store) awaitRoot(ctx context.Context, key groupKey) bool {
 	st.mu.Lock()

@@ -3,6 +3,7 @@ package ledger
 import (
 	"context"
 	"encoding/binary"
+	"slices"
 	"time"
 
 	"github.com/remora-proxy/remora/proxy/dialect"
@@ -19,6 +20,7 @@ type Search struct {
 	held    Hash   // what the upstream holds of the conversation, see heldKey; zero = nothing
 	chain   []Hash // after each message; nil if the upstream holds what went before
 	outline []Hash // of a thread, see outline
+	last    Hash   // of the last turn that something follows; zero = there is none
 	// entries are those of the conversation, or at first of the pointer to it.
 	entries  *Entries
 	resolved bool // entries are those of the conversation
@@ -66,11 +68,29 @@ func (l *Ledger) Find(scope storage.Scope, secret []byte, req *dialect.Request, 
 		root = f.chain[first]
 	}
 	f.entries, f.resolved = l.group(groupKey{scope, root}), true
-	// Whatever has the last turn in memory has all of its conversation there.
-	if last >= 0 && !f.entries.has(f.chain[last]) && (!req.Threaded || !f.entries.has(outlineKey(f.outline[last]))) {
-		l.load(f.entries)
+	if last >= 0 {
+		if f.last = f.chain[last]; !f.inMemory(last) {
+			l.load(f.entries)
+		}
 	}
 	return f
+}
+
+// inMemory reports whether the conversation is in memory: all that begin with
+// its first turn, or else its turn i. What follows that tells it from others
+// that begin alike.
+func (f *Search) inMemory(i int) bool {
+	s, next := f.entries, f.req.Messages[i+1].Hash
+	if s.begun {
+		return true
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.entries[f.chain[i]]
+	if e == nil && f.req.Threaded {
+		e = s.entries[outlineKey(f.outline[i])]
+	}
+	return e != nil && slices.ContainsFunc(e.variants, func(v *variant) bool { return v.next == next || v.answer.matches(f.req, i) > 0 })
 }
 
 // has reports whether there is an entry for h in memory.
@@ -112,14 +132,19 @@ func (f *Search) resolve() {
 func (f *Search) Loading() (since time.Time, loading bool) {
 	f.ledger.mu.Lock()
 	defer f.ledger.mu.Unlock()
-	return f.ledger.loads[f.scope].began, f.entries.loaded != nil && !f.entries.ended()
+	return f.ledger.loads[f.scope].began, f.entries.load != nil && !f.entries.load.ended()
 }
 
 // Await waits until the entries are loaded. It returns ctx's error if that ends
-// first, and the store's if loading failed.
+// first, and the store's if loading failed, unless the conversation's last turn
+// is in memory.
 func (f *Search) Await(ctx context.Context) error {
 	for {
-		if err := f.entries.await(ctx); err != nil || f.resolved {
+		err := f.entries.await(ctx)
+		if err != nil && f.entries.has(f.last) {
+			err = nil
+		}
+		if err != nil || f.resolved {
 			return err
 		}
 		f.resolve()
