@@ -63,6 +63,11 @@ func TestLedgerBesideAMissingKey(t *testing.T) {
 	if n := st.dropped.Load(); n != 1 {
 		t.Errorf("%d entries were dropped, want 1", n)
 	}
+	st.forget(scopeOf("lost"), map[string]struct{}{"m1": {}}) // nor does what it is to forget
+	st.put(groupKey{scope: scopeOf("kept")}, Hash{Lo: 2}, &entry{variants: []*variant{{Injection: Injection{Block: fence.Block{Text: "x"}}}}}, 0)
+	if !st.flush(t.Context()) || len(st.tasks) > 0 || len(storedSegments(t, mem)) != 2 {
+		t.Errorf("%d tasks are left, %d segments", len(st.tasks), len(storedSegments(t, mem)))
+	}
 }
 
 func TestPendingLedgerIsBounded(t *testing.T) {

@@ -81,6 +81,9 @@ func (st *store) doTasks(ctx context.Context) error {
 			continue
 		}
 		err := st.do(ctx, scope, t)
+		if errors.Is(err, storage.ErrDamaged) { // its key is lost, and so is what it had
+			err = nil
+		}
 		st.mu.Lock()
 		if err == nil {
 			for _, r := range st.reads {
@@ -104,9 +107,7 @@ func (st *store) do(ctx context.Context, scope storage.Scope, t *task) error {
 	var put []storage.Record
 	var remove []storage.RecordRef
 	for r, err := range st.disk.of(ctx, groupKey{scope: scope}) {
-		if errors.Is(err, storage.ErrDamaged) { // its key is lost, and so is what it had
-			return nil
-		} else if err != nil {
+		if err != nil {
 			return err
 		}
 		if t.erase {
@@ -157,7 +158,13 @@ const settleTimeout = 5 * time.Second
 func (st *store) settleNow() {
 	ctx, cancel := context.WithTimeout(context.Background(), settleTimeout)
 	defer cancel()
-	if st.flush(ctx) && st.journal != nil {
-		st.journal.settle(ctx)
+	if !st.flush(ctx) {
+		return
+	}
+	st.mu.Lock()
+	j := st.journal
+	st.mu.Unlock()
+	if j != nil {
+		j.settle(ctx)
 	}
 }
