@@ -3,6 +3,7 @@ package proxy
 import (
 	"bytes"
 	"context"
+	"errors"
 	"net/http"
 	"slices"
 	"strings"
@@ -106,11 +107,16 @@ func (a *assembler) read(j *answer) {
 	defer j.tee.release()
 	defer j.trace.end(j.ended)
 	defer a.h.guard("assemble turn", nil)
-	plain, err := decodeAnswer(j.header, j.tee.join(), a.h.cfg.Limits.TeeBytes)
-	if err != nil {
+	plain, release, err := j.tee.decode(j.header)
+	switch {
+	case errors.Is(err, errTooLarge):
+		a.h.stats.TeeSkipped.Add(1)
+		return
+	case err != nil:
 		a.h.stats.Undecoded.Add(1)
 		return
 	}
+	defer release()
 	reply, err := j.parse(plain)
 	a.h.countUsage(j, reply.Usage)
 	if err == nil {

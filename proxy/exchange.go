@@ -68,6 +68,7 @@ type payload struct {
 	plain    *body         // raw, decoded; raw itself if it has no content encoding
 	stream   io.ReadCloser // if raw is nil
 	open     *openBody     // stream, over HTTP/1
+	started  *startedBody  // stream, if part of it was read first
 	encoding []string      // Content-Encoding, while it is removed from the head
 }
 
@@ -263,10 +264,8 @@ func (x *httpExchange) readBody() bool {
 	x.body.raw = b
 	if rest != nil {
 		x.room.guarded = nil // the stream keeps it
-		x.streamBody(struct {
-			io.Reader
-			io.Closer
-		}{rest, src})
+		x.body.started, _ = rest.(*startedBody)
+		x.streamBody(rest)
 		x.rights, x.plan.status = x.streamedRights()
 	}
 	return true

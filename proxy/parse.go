@@ -9,6 +9,10 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
+// messageBytes is what a message of a request takes in memory besides its text,
+// with its hashes. Thousands of short ones take more than their bodies.
+const messageBytes = 128
+
 // parse is the second stage: it decodes the body and finds the request and the
 // client in it. A Status other than "" says why the request gets no memory.
 func (x *exchange) parse(p *payload) Status {
@@ -25,6 +29,9 @@ func (x *exchange) parse(p *payload) Status {
 	}
 	if x.read.req, err = x.api.d.Parse(p.plain.bytes); err != nil {
 		return StatusUnsupported
+	}
+	if !p.plain.charge(int64(len(x.read.req.Messages)) * messageBytes) {
+		return StatusTooLarge
 	}
 	if x.read.req.Model == "" && x.api.within != "" {
 		x.read.req.Model = pathModel(x.r.URL.Path)

@@ -16,7 +16,10 @@ import (
 // send is the fifth stage: it takes the request to the upstream and the answer
 // to the client.
 func (x *httpExchange) send() {
-	defer x.release()
+	defer func() {
+		x.release()
+		x.body.started.leave() // nothing is sent any more
+	}()
 	defer x.guardAbort()
 	if x.ctx != x.r.Context() {
 		x.r = x.r.WithContext(x.ctx)
@@ -258,8 +261,9 @@ func (x *exchange) recordEncodedPosition(h http.Header, t *tee) {
 		return
 	}
 	defer x.h.guard("read answer", nil)
-	if plain, err := decodeAnswer(h, t.join(), x.h.cfg.Limits.TeeBytes); err == nil {
+	if plain, release, err := t.decode(h); err == nil {
 		x.recordPosition(reader.ReplyID(plain))
+		release()
 	}
 }
 

@@ -27,10 +27,8 @@ type tee struct {
 	over    bool
 }
 
-// teeStep is how much of the budget a tee takes at once. Pieces have from
-// teePiece to maxTeePiece bytes.
+// Pieces have from teePiece to maxTeePiece bytes.
 const (
-	teeStep     = 16 << 10
 	teePiece    = 2 << 10
 	maxTeePiece = 256 << 10
 )
@@ -39,21 +37,21 @@ func (t *tee) write(p []byte) {
 	if t.over {
 		return
 	}
-	n := t.size + int64(len(p))
-	if n > t.charged {
-		more := (n - t.charged + teeStep - 1) / teeStep * teeStep
-		if n > t.limit || !t.budget.acquire(more) {
-			t.over = true
-			t.release()
-			return
-		}
-		t.charged += more
+	if t.size+int64(len(p)) > t.limit {
+		t.giveUp()
+		return
 	}
-	t.size = n
+	t.size += int64(len(p))
 	for len(p) > 0 {
 		last := len(t.pieces) - 1
 		if last < 0 || len(t.pieces[last]) == cap(t.pieces[last]) {
-			t.pieces = append(t.pieces, takeBuffer(int(min(max(t.size/8, teePiece), maxTeePiece))))
+			piece := bufferSize(min(max(t.size/8, teePiece), maxTeePiece))
+			if !t.budget.acquire(piece) {
+				t.giveUp()
+				return
+			}
+			t.charged += piece
+			t.pieces = append(t.pieces, takeBuffer(int(piece)))
 			last++
 		}
 		room := t.pieces[last]
@@ -63,20 +61,32 @@ func (t *tee) write(p []byte) {
 	}
 }
 
-// join returns all pieces as one. It holds both meanwhile, outside the budget.
-func (t *tee) join() []byte {
+func (t *tee) giveUp() {
+	t.over = true
+	t.release()
+}
+
+// join returns all pieces as one, or false if the budget does not allow both to
+// be held meanwhile.
+func (t *tee) join() ([]byte, bool) {
 	if len(t.pieces) > 1 {
-		whole := takeBuffer(int(t.size))
+		size := bufferSize(t.size)
+		if !t.budget.acquire(size) {
+			return nil, false
+		}
+		whole := takeBuffer(int(size))
 		for _, p := range t.pieces {
 			whole = append(whole, p...)
 			giveBuffer(p)
 		}
 		t.pieces = append(t.pieces[:0], whole)
+		t.budget.release(t.charged)
+		t.charged = size
 	}
 	if len(t.pieces) == 0 {
-		return nil
+		return nil, true
 	}
-	return t.pieces[0]
+	return t.pieces[0], true
 }
 
 func (t *tee) release() {
@@ -87,10 +97,33 @@ func (t *tee) release() {
 	t.pieces, t.size, t.charged = nil, 0, 0
 }
 
+// decode returns the decoded bytes of the answer, at most the tee's limit, and
+// what releases them.
+func (t *tee) decode(h http.Header) (plain []byte, release func(), err error) {
+	whole, ok := t.join()
+	if !ok {
+		return nil, nil, errTooLarge
+	}
+	z, holds, err := openAnswer(h, whole)
+	if z == nil {
+		return whole, func() {}, err
+	}
+	defer z.Close()
+	if !t.budget.acquire(holds) {
+		return nil, nil, errTooLarge
+	}
+	defer t.budget.release(holds)
+	b, err := readWhole(z, t.limit, t.budget)
+	if err != nil {
+		return nil, nil, err
+	}
+	return b.bytes, b.lease.Release, nil
+}
+
 // decodeAnswer returns the decoded bytes of an answer, at most limit. It is
 // never used on what the client gets.
 func decodeAnswer(h http.Header, b []byte, limit int64) ([]byte, error) {
-	z, err := openAnswer(h, b)
+	z, _, err := openAnswer(h, b)
 	if err != nil {
 		return nil, err
 	}
@@ -104,7 +137,7 @@ func decodeAnswer(h http.Header, b []byte, limit int64) ([]byte, error) {
 // decodeBeginning is decodeAnswer for the first bytes of an answer: it returns
 // what they decode to, possibly nothing.
 func decodeBeginning(h http.Header, b []byte, limit int64) []byte {
-	z, err := openAnswer(h, b)
+	z, _, err := openAnswer(h, b)
 	if err != nil {
 		return nil
 	}
@@ -116,31 +149,57 @@ func decodeBeginning(h http.Header, b []byte, limit int64) []byte {
 	return plain
 }
 
-// openAnswer returns a decoder of b, or nil if b is not encoded.
-func openAnswer(h http.Header, b []byte) (io.ReadCloser, error) {
+// openAnswer returns a decoder of b and how much memory it holds at most, or
+// nil if b is not encoded.
+func openAnswer(h http.Header, b []byte) (z io.ReadCloser, holds int64, err error) {
 	encoding := strings.ToLower(strings.TrimSpace(strings.Join(h["Content-Encoding"], ",")))
 	switch encoding {
 	case "", "identity":
-		return nil, nil
+		return nil, 0, nil
 	case "gzip", "x-gzip":
 		z, err := gzip.NewReader(bytes.NewReader(b))
 		if err != nil {
-			return nil, errEncoding
+			return nil, 0, errEncoding
 		}
-		return z, nil
+		return z, flateHolds, nil
 	case "deflate": // zlib by the RFC, raw deflate by some servers
 		if z, err := zlib.NewReader(bytes.NewReader(b)); err == nil {
-			return z, nil
+			return z, flateHolds, nil
 		}
-		return flate.NewReader(bytes.NewReader(b)), nil
+		return flate.NewReader(bytes.NewReader(b)), flateHolds, nil
 	case "br":
-		return io.NopCloser(brotli.NewReader(bytes.NewReader(b))), nil
+		return io.NopCloser(brotli.NewReader(bytes.NewReader(b))), brotliWindow(b) + brotliTables, nil
 	case "zstd":
-		z, _, err := newZstd(b)
+		z, holds, err := newZstd(b)
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
-		return z.IOReadCloser(), nil
+		return z.IOReadCloser(), holds, nil
 	}
-	return nil, errEncoding
+	return nil, 0, errEncoding
+}
+
+// What decoders hold in addition to their output: the window of deflate with
+// tables, and the tables of brotli.
+const (
+	flateHolds   = 64 << 10
+	brotliTables = 512 << 10
+)
+
+// brotliWindow returns the window of a brotli stream (RFC 7932, section 9.1),
+// in bytes.
+func brotliWindow(b []byte) int64 {
+	bits := 24 // at most
+	switch {
+	case len(b) == 0:
+	case b[0]&1 == 0:
+		bits = 16
+	case b[0]>>1&7 != 0:
+		bits = 17 + int(b[0]>>1&7)
+	case b[0]>>4&7 == 0:
+		bits = 17
+	default:
+		bits = 8 + int(b[0]>>4&7)
+	}
+	return 1 << bits
 }

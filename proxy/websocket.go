@@ -174,7 +174,9 @@ func (s *socket) asked(text []byte) (pieces [][]byte) {
 		s.enter(y)
 		return nil
 	}
-	y.remember(&payload{raw: &body{bytes: text}})
+	frame := &body{bytes: text, budget: &s.x.h.bodies} // its memory is the pump's
+	defer frame.uncharge()
+	y.remember(&payload{raw: frame})
 	inserts := y.plan.inserts
 	y.trace.memory(y.plan.status, y.plan.memories)
 	if y.plan.persist || y.trace != nil {

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"io"
-	"slices"
 	"sync"
 	"time"
 
@@ -69,8 +68,8 @@ type pump struct {
 	waits   bool // a read is for the rest of what has begun
 	total   int64
 	held    []ws.Header // frames of the message that is being read
-	text    []byte      // their payloads
-	charged int64
+	text    []byte      // their payloads, in body
+	body    *body
 	passing bool // the rest of the message passes unread
 }
 
@@ -137,28 +136,24 @@ func (p *pump) frame() bool {
 	return true
 }
 
-// hold appends a payload of n bytes to p.text, charging for it as it arrives.
-// whole is false if the budget ends first.
+// hold appends a payload of n bytes to p.text, charging for its memory as it
+// arrives. whole is false if the budget ends first.
 func (p *pump) hold(n int64) (whole bool, err error) {
-	room := int64(0)
-	for got := int64(0); got < n; {
-		if got == room {
-			more := min(n, firstRoom)
-			if room > 0 {
-				more = moreRoom(room, n-room)
-			}
-			if !p.budget.acquire(more) {
+	if p.body == nil {
+		p.body = newBody(p.budget)
+	}
+	end := len(p.text) + int(n)
+	for len(p.text) < end {
+		if len(p.text) == cap(p.text) {
+			if !p.body.more(int64(end)) {
 				return false, nil
 			}
-			p.charged += more
-			room += more
-			p.text = slices.Grow(p.text, int(room-got))
+			p.text = p.body.bytes
 		}
-		at := len(p.text)
-		m, err := p.in.Read(p.text[at : at+int(room-got)])
-		p.text = p.text[:at+m]
-		got += int64(m)
-		if err != nil && got < n {
+		m, err := p.in.Read(p.text[len(p.text):min(cap(p.text), end)])
+		p.text = p.text[:len(p.text)+m]
+		p.body.bytes = p.text
+		if err != nil && len(p.text) < end {
 			return false, err
 		}
 	}
@@ -206,31 +201,49 @@ func (p *pump) flush() bool {
 
 // drop drops what is held.
 func (p *pump) drop() {
-	p.budget.release(p.charged)
-	p.held, p.text, p.charged = nil, nil, 0
+	if p.body != nil {
+		p.body.lease.Release()
+	}
+	p.held, p.text, p.body = nil, nil, nil
 }
 
-// writeFrame writes a frame whose payload was unmasked; it masks payload again,
-// in place.
-func writeFrame(dst io.Writer, h ws.Header, payload []byte) error {
-	if h.Masked {
-		ws.Cipher(payload, h.Mask, 0)
-		defer ws.Cipher(payload, h.Mask, 0)
-	}
-	var head bytes.Buffer
-	if err := ws.WriteHeader(&head, h); err != nil {
+// writeFrame writes one frame, whose payload is the pieces. It masks them in a
+// buffer of its own, which a short frame leaves in one piece.
+func writeFrame(dst io.Writer, h ws.Header, pieces ...[]byte) error {
+	buf := largeBuffers.Get().(*[largeBuffer]byte)
+	defer largeBuffers.Put(buf)
+	head := bytes.NewBuffer(buf[:0])
+	if err := ws.WriteHeader(head, h); err != nil {
 		return err
 	}
-	_, err := dst.Write(append(head.Bytes(), payload...))
+	used, sent := head.Len(), 0
+	for _, p := range pieces {
+		for len(p) > 0 {
+			if used == len(buf) {
+				if _, err := dst.Write(buf[:]); err != nil {
+					return err
+				}
+				used = 0
+			}
+			n := copy(buf[used:], p)
+			if h.Masked {
+				ws.Cipher(buf[used:used+n], h.Mask, sent)
+			}
+			p, used, sent = p[n:], used+n, sent+n
+		}
+	}
+	_, err := dst.Write(buf[:used])
 	return err
 }
 
 // writeMessage writes pieces as one message of one frame.
 func writeMessage(dst io.Writer, masked bool, pieces [][]byte) error {
-	payload := bytes.Join(pieces, nil)
-	h := ws.Header{Fin: true, OpCode: ws.OpText, Length: int64(len(payload)), Masked: masked}
+	h := ws.Header{Fin: true, OpCode: ws.OpText, Masked: masked}
+	for _, p := range pieces {
+		h.Length += int64(len(p))
+	}
 	if masked {
 		h.Mask = ws.NewMask()
 	}
-	return writeFrame(dst, h, payload)
+	return writeFrame(dst, h, pieces...)
 }

@@ -102,6 +102,7 @@ type million struct {
 	dir     string
 	url     string
 	turns   int
+	files   int   // that the proxy may open; 0 = as many as this process
 	part    int64 // bytes, what is not of files, at most
 	group   *storagetest.Group
 	remote  *process.Remote
@@ -160,7 +161,7 @@ func (m *million) launch(upstream string, env ...string) *exec.Cmd {
 	if err := os.Symlink(self, link); err != nil {
 		m.t.Fatal(err)
 	}
-	line := []string{link, "serve", "--listen", address, "--upstream", upstream, "--data", m.dir}
+	line := []string{"sh", "-c", `[ "$0" -eq 0 ] || ulimit -n "$0"; exec "$@"`, strconv.Itoa(m.files), link, "serve", "--listen", address, "--upstream", upstream, "--data", m.dir}
 	serve := m.group.Command(line...)
 	serve.Env = append([]string{
 		"REMORA_IDENTITY_TENANT=tests", "REMORA_STORAGE_KEY_FILE=" + m.dir + ".key", "REMORA_STORAGE_RESERVE_BYTES=0",

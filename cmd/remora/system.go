@@ -48,6 +48,7 @@ func newSystem(c config.Config, log *slog.Logger, t telemetry) (*system, error) 
 	if err != nil {
 		return nil, err
 	}
+	c.Server.Limit = listener.NewLimit(exchanges(c, log))
 	s.server = listener.New(s.handler, c.Server, log)
 	if err := s.server.Listen(); err != nil {
 		return nil, inUse(err)
@@ -61,6 +62,21 @@ func newSystem(c config.Config, log *slog.Logger, t telemetry) (*system, error) 
 		}
 	}
 	return s, nil
+}
+
+// ownFiles is how many files Remora itself has open at most, besides those of
+// exchanges: of the store, the log, the journal.
+const ownFiles = 64
+
+// exchanges returns how many requests are served at the same time. Each may
+// take four files: its client's connection, the upstream's, another client's
+// that waits or is idle, and an idle one to the upstream.
+func exchanges(c config.Config, log *slog.Logger) int {
+	fit := max((maxFiles()-ownFiles)/4, 1)
+	if fit < c.Exchanges {
+		log.Warn("limits.exchanges is lowered to a quarter of the files that may be open", "exchanges", fit, "files", maxFiles())
+	}
+	return min(c.Exchanges, fit)
 }
 
 // assemble wires the parts behind the listeners, in this order from the disk up.

@@ -146,7 +146,7 @@ type Proxy struct {
 // New returns a forward listener that does not listen yet. serve returns what
 // serves the requests of an intercepted host; if it or authority is nil,
 // nothing is intercepted. sc configures those connections; its address is
-// ignored. log may be nil.
+// ignored, and its limit counts the listener's own as well. log may be nil.
 func New(cfg Config, serve func(host, upstream string) (http.Handler, error), authority *Authority, sc listener.Config, log *slog.Logger) (*Proxy, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -179,7 +179,7 @@ func New(cfg Config, serve func(host, upstream string) (http.Handler, error), au
 	p.connect.OnRequest().HandleConnectFunc(p.decide)
 
 	own := listener.DefaultConfig()
-	own.Listen, own.Drain = cfg.Listen, cfg.Drain
+	own.Listen, own.Drain, own.Limit = cfg.Listen, cfg.Drain, sc.Limit
 	p.server = listener.NewTunnels(p, own, log)
 	return p, nil
 }

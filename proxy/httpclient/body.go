@@ -56,6 +56,10 @@ func (b Body) attach(out *http.Request, trailer http.Header) {
 	}
 }
 
+// Open returns a reader of the pieces, which holds the lease until it is
+// closed. Close may be called at any time, from any goroutine.
+func (b Body) Open() io.ReadCloser { return b.open() }
+
 func (b Body) open() *pieceReader {
 	b.lease.take()
 	return &pieceReader{rest: b.pieces, lease: b.lease}

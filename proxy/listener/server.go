@@ -37,6 +37,9 @@ type Config struct {
 	WriteIdle time.Duration
 	// MaxHeaderBytes is the maximum size of a request's head.
 	MaxHeaderBytes int
+	// Limit bounds what this listener and others serve at the same time; nil =
+	// no limit.
+	Limit *Limit
 	// Drain is how long exchanges in progress may continue after the listener
 	// has closed. What is left is then cut.
 	Drain time.Duration
@@ -107,6 +110,7 @@ type Server struct {
 	listener net.Listener
 	active   atomic.Int64 // running handlers, including those that have taken over their connection
 	tunnels  bool         // see NewTunnels
+	handed   bool         // the connections are those of another listener, which counts them
 }
 
 // NewTunnels returns a server of HTTP/1.1 whose handler takes over most
@@ -128,6 +132,7 @@ func NewTLS(h http.Handler, cfg Config, l net.Listener, prepare func(context.Con
 	s.http.Protocols.SetHTTP2(true)
 	s.http.ConnContext = prepare
 	s.listener = l
+	s.handed = true
 	return s
 }
 
@@ -145,10 +150,19 @@ func New(h http.Handler, cfg Config, log *slog.Logger) *Server {
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			s.active.Add(1)
 			defer s.active.Add(-1)
+			if !s.tunnels && r.URL.Path != LivePath { // tunnels have a limit of their own
+				if !cfg.Limit.begin(r.Context()) {
+					panic(http.ErrAbortHandler) // the client has left
+				}
+				defer cfg.Limit.end()
+			}
 			h.ServeHTTP(w, r)
 		}),
-		Protocols:                    protocols,
-		HTTP2:                        &http.HTTP2Config{WriteByteTimeout: cfg.WriteIdle},
+		Protocols: protocols,
+		HTTP2: &http.HTTP2Config{
+			WriteByteTimeout: cfg.WriteIdle, MaxConcurrentStreams: maxStreams,
+			MaxReceiveBufferPerStream: streamBuffer, MaxReceiveBufferPerConnection: connectionBuffer,
+		},
 		ReadHeaderTimeout:            cfg.HeaderTimeout,
 		IdleTimeout:                  cfg.IdleTimeout,
 		MaxHeaderBytes:               cfg.MaxHeaderBytes,
@@ -158,10 +172,19 @@ func New(h http.Handler, cfg Config, log *slog.Logger) *Server {
 			if state == http.StateIdle {
 				_ = c.SetWriteDeadline(time.Time{}) // relay may have left one for the last bytes
 			}
+			cfg.Limit.state(c, state)
 		},
 	}
 	return s
 }
+
+// What an HTTP/2 connection may have open, and what is kept of bodies that
+// nobody reads yet, in bytes.
+const (
+	maxStreams       = 100
+	streamBuffer     = 64 << 10
+	connectionBuffer = 1 << 20
+)
 
 // quiet keeps the text of the server's own complaints out of the log, because
 // they quote what clients send.
@@ -203,7 +226,11 @@ func (s *Server) Serve(ctx context.Context) error {
 	s.http.BaseContext = func(net.Listener) context.Context { return within }
 
 	failed := make(chan error, 1)
-	go func() { failed <- s.http.Serve(s.listener) }()
+	accepting := s.listener
+	if !s.handed {
+		accepting = newLimited(accepting, s.cfg.Limit)
+	}
+	go func() { failed <- s.http.Serve(accepting) }()
 	select {
 	case err := <-failed:
 		_ = s.http.Close()

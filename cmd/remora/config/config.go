@@ -54,6 +54,9 @@ type Config struct {
 	Store      Store
 	Log        Log
 
+	// Exchanges is how many requests all listeners serve at the same time.
+	Exchanges int
+
 	// MemoryLimit is the soft memory limit for the Go runtime of the proxy's
 	// process, in bytes; 0 = none.
 	MemoryLimit int64
@@ -116,7 +119,8 @@ func Default() Config {
 			Isolation: IsolationProcess, SetAside: true, ReserveBytes: 32 << 20, MemoryBytes: 128 << 20,
 			Process: process.DefaultConfig(),
 		},
-		Log: Log{Level: "info", Format: FormatAuto},
+		Log:       Log{Level: "info", Format: FormatAuto},
+		Exchanges: 10_000,
 	}
 	c.Forward.Listen = ""
 	return c

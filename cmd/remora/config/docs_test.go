@@ -90,6 +90,9 @@ func writeRow(b *strings.Builder, s setting) error {
 	if s.share > 0 {
 		byDefault += fmt.Sprintf(", at most %.3g %% of a container's memory", 100*s.share)
 	}
+	if s.each > 0 {
+		byDefault += fmt.Sprintf(", at most one for each %s of a container's memory", formatBytes(int64(s.each)))
+	}
 	env := "`" + s.env() + "`"
 	if s.key == "upstreams" {
 		env = "`REMORA_UPSTREAM` (one URL, for every path)"

@@ -26,10 +26,15 @@ func (r *report) fitMemory(table []setting, memory uint64) {
 		return
 	}
 	for _, s := range table {
-		if _, set := r.origins[s.key]; set || s.share == 0 {
+		var share float64
+		switch _, set := r.origins[s.key]; {
+		case set || s.share == 0 && s.each == 0:
 			continue
+		case s.each > 0:
+			share = max(float64(memory)/s.each, s.at.(number).minimum())
+		default:
+			share = max(minShare, float64(memory)*s.share, s.at.(number).minimum())
 		}
-		share := max(minShare, float64(memory)*s.share, s.at.(number).minimum())
 		for _, part := range table {
 			if _, set := r.origins[part.key]; set && part.key == s.atLeast {
 				share = max(share, part.at.(number).amount())

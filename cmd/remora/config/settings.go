@@ -36,7 +36,7 @@ func (c *Config) listenerSettings() []setting {
 		{key: "forward.caCert", at: text(&c.CACert), note: "`ca.pem` next to the configuration file: `$XDG_CONFIG_HOME/remora/ca.pem`, `~/.config/remora/ca.pem`, on Windows `%AppData%\\remora\\ca.pem`", doc: "Certificate of the authority, made by `remora ca init`. Clients must trust it; its name constraints make it useless for other hosts."},
 		{key: "forward.caKey", at: text(&c.CAKey), note: "`ca.key` next to the certificate", doc: "Private key of the authority, a file of mode 0600."},
 		{key: "forward.allowPrivate", at: boolean(&c.Forward.AllowPrivate), doc: "Allows tunnels to loopback, private and link-local addresses. The address that is dialed counts, not its name."},
-		{key: "forward.maxTunnels", at: integer(&c.Forward.MaxTunnels, 1, 1<<16), doc: "Maximum of open tunnels. More clients are answered 503."},
+		{key: "forward.maxTunnels", at: integer(&c.Forward.MaxTunnels, 1, 1<<16), each: 512 << 10, doc: "Maximum of open tunnels. More clients are answered 503."},
 	}
 }
 
@@ -57,11 +57,12 @@ func (c *Config) limitSettings() []setting {
 	l := &c.Proxy.Limits
 	return []setting{
 		{key: "limits.bodyBytes", at: size(&l.BodyBytes, 1<<10, 1<<30), share: 1.0 / 16, doc: "Larger request bodies stream through without memory."},
-		{key: "limits.bufferedBytes", at: size(&l.BufferedBytes, 1<<10, maxBytes), atLeast: "limits.bodyBytes", share: 1.0 / 16, doc: "All request bodies in memory together. Beyond, requests stream through without memory."},
+		{key: "limits.bufferedBytes", at: size(&l.BufferedBytes, 1<<10, maxBytes), atLeast: "limits.bodyBytes", share: 1.0 / 8, doc: "All request bodies in memory together, with what is kept of their messages. Beyond, requests stream through without memory. A body that grows holds up to half as much again for a moment."},
 		{key: "limits.teeBytes", at: size(&l.TeeBytes, 1<<10, 1<<30), share: 1.0 / 32, doc: "Larger answers are counted but not remembered."},
 		{key: "limits.teesBytes", at: size(&l.TeesBytes, 1<<10, maxBytes), atLeast: "limits.teeBytes", share: 1.0 / 16, doc: "All copies of answers in memory together. Beyond, answers are not remembered."},
-		{key: "limits.headerBytes", at: size(&c.Server.MaxHeaderBytes, 4<<10, 16<<20), doc: "Larger request headers are refused with 431, with a tolerance of 4 KiB."},
-		{key: "limits.idleConnections", at: integer(&c.Proxy.Transport.MaxIdlePerHost, 1, 1<<16), doc: "Idle connections that are kept to one upstream. More are opened as needed, and closed after use."},
+		{key: "limits.headerBytes", at: size(&c.Server.MaxHeaderBytes, 4<<10, 16<<20), each: 2 << 10, doc: "Larger request headers are refused with 431, with a tolerance of 4 KiB."},
+		{key: "limits.exchanges", at: integer(&c.Exchanges, 1, 1<<20), each: 320 << 10, note: "`10000`, at most a quarter of the files that the process may open", doc: "Requests that are served at the same time. Further ones wait for one of these to end. Twice as many connections are open: beyond, those that have been idle for longest are closed, and without an idle one new clients wait."},
+		{key: "limits.idleConnections", at: integer(&c.Proxy.Transport.MaxIdlePerHost, 1, 1<<16), each: 1 << 20, doc: "Idle connections that are kept to one upstream. More are opened as needed, and closed after use."},
 	}
 }
 

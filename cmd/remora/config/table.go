@@ -21,6 +21,9 @@ type setting struct {
 	// share is the part of a container's memory that the default may take, 0 =
 	// any. A bound that is set explicitly is never lowered.
 	share float64
+	// each is how much memory a container must have for each of what the
+	// setting counts, in bytes, 0 = any.
+	each float64
 }
 
 // env returns the environment variable of a setting: recall.firstDeadline is
