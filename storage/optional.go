@@ -82,6 +82,9 @@ type Reaper interface {
 	// from the disk, which may take seconds; the store serves meanwhile. If it
 	// is cut short it has removed a part, and repeating it is safe.
 	Reap(ctx context.Context, now Time) (removed int, err error)
+	// Newest returns the newest EventTime of all memories, 0 if there are none.
+	// It takes as long as Reap.
+	Newest(ctx context.Context) (Time, error)
 }
 
 // A KeyRotator can replace the key-encryption key that wraps its data keys

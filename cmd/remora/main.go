@@ -77,7 +77,7 @@ type command struct {
 }
 
 func commands() []command {
-	return []command{serveCommand(), demoCommand(), checkCommand(), caCommand(), keysCommand(), tenantCommand(), listCommand(), forgetCommand(), backupCommand(), restoreCommand(), storeCommand(), versionCommand()}
+	return []command{serveCommand(), demoCommand(), checkCommand(), caCommand(), keysCommand(), tenantCommand(), listCommand(), forgetCommand(), clockCommand(), backupCommand(), restoreCommand(), storeCommand(), versionCommand()}
 }
 
 func run(ctx context.Context, args []string, getenv func(string) string, stdin io.Reader, stdout, stderr io.Writer) error {

@@ -68,13 +68,16 @@ func newSystem(c config.Config, log *slog.Logger, t telemetry) (*system, error) 
 // exchanges: of the store, the log, the journal.
 const ownFiles = 64
 
+// fewExchanges is how many one machine's agents may need at a time.
+const fewExchanges = 500
+
 // exchanges returns how many requests are served at the same time. Each may
 // take four files: its client's connection, the upstream's, another client's
 // that waits or is idle, and an idle one to the upstream.
 func exchanges(c config.Config, log *slog.Logger) int {
 	fit := max((maxFiles()-ownFiles)/4, 1)
-	if fit < c.Exchanges {
-		log.Warn("limits.exchanges is lowered to a quarter of the files that may be open", "exchanges", fit, "files", maxFiles())
+	if fit < min(c.Exchanges, fewExchanges) {
+		log.Warn("few files may be open: limits.exchanges is lowered to a quarter of them", "exchanges", fit, "files", maxFiles())
 	}
 	return min(c.Exchanges, fit)
 }
@@ -211,7 +214,7 @@ func (s *system) recall(ctx context.Context) error {
 
 // reap removes what has expired from the store, while it runs.
 func (s *system) reap(ctx context.Context) error {
-	reap(ctx, s.store, reapInterval, s.log)
+	reap(ctx, s.store, newClock(s.config.Storage.Dir), reapInterval, s.log)
 	<-ctx.Done()
 	return nil
 }

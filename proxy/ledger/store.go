@@ -162,18 +162,16 @@ func (st *store) count(u *unsaved, n int, expires storage.Time) {
 	u.expires = max(u.expires, expires)
 }
 
-// restoreRows takes up rows of the journal. Needs st.mu.
+// restoreRows takes up rows of the journal, whether they have expired or not:
+// the clock may be wrong, and the store removes them in time. Needs st.mu.
 func (st *store) restoreRows(rows []byte, number int) {
-	now := storage.TimeOf(time.Now())
 	for d := (decoder{rows}); len(d.rest) > 0; {
 		key, expires, row := d.journalRow()
 		if d.broken() {
 			st.dropped.Add(1)
 			return
 		}
-		if expires < now {
-			continue
-		} else if st.size >= st.maxSize {
+		if st.size >= st.maxSize {
 			st.dropped.Add(1)
 			continue
 		}

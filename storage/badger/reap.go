@@ -55,9 +55,37 @@ func (s *Store) Reap(ctx context.Context, now storage.Time) (removed int, err er
 				return err
 			}
 		}
-		return se.compactIfDue(ctx, now)
+		return se.compactIfDue(ctx, max(now, storage.TimeOf(time.Now()))) // whatever the caller takes for now
 	})
 	return removed, err
+}
+
+// Newest implements [storage.Reaper].
+func (s *Store) Newest(ctx context.Context) (newest storage.Time, err error) {
+	err = s.do(ctx, func(se *session) error {
+		txn := se.db.NewTransaction(false)
+		defer txn.Discard()
+		it := newIterator(txn, []byte{levelIndex})
+		defer it.Close()
+		n, pace := 0, background.Begin()
+		for it.Seek([]byte{levelIndex}); it.Valid(); it.Next() {
+			pace.Yield()
+			if n++; n%64 == 0 && ctx.Err() != nil {
+				return ctx.Err()
+			}
+			err := it.Item().Value(func(value []byte) error {
+				if len(value) == pointerSize {
+					newest = max(newest, parseTime(value))
+				}
+				return nil
+			})
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return newest, err
 }
 
 // reapLevel calls remove with the expired keys of a level, some at a time,

@@ -168,6 +168,11 @@ func (c *calls) Reap(ctx context.Context, now storage.Time) (int, error) {
 	return reap.call(ctx, c, now)
 }
 
+// Newest implements [storage.Reaper].
+func (c *calls) Newest(ctx context.Context) (storage.Time, error) {
+	return newest.call(ctx, c, nothing{})
+}
+
 // RotateKey implements [storage.KeyRotator].
 func (c *calls) RotateKey(ctx context.Context, newKeyFile string) (storage.KeyRotation, error) {
 	return rotateKey.call(ctx, c, newKeyFile)

@@ -33,12 +33,13 @@ const (
 	opProbe
 	opRecord
 	opRecordKeys
+	opNewest
 )
 
 // unbounded reports whether an operation may take any time.
 func (o opcode) unbounded() bool {
 	switch o {
-	case opAdmin, opReap, opRotateKey, opEraseTenant, opEraseAll:
+	case opAdmin, opReap, opNewest, opRotateKey, opEraseTenant, opEraseAll:
 		return true
 	}
 	return false
@@ -139,7 +140,7 @@ var operations = map[opcode]answerer{
 	opPut: &put, opMemory: &memory, opScan: &scan, opDelete: &remove, opErase: &erase,
 	opPutRecords: &putRecords, opRecords: &records, opAllRecords: &allRecords, opDeleteRecords: &deleteRecords,
 	opRecord: &record, opRecordKeys: &recordKeys, opInstallSecret: &installSecret,
-	opDigest: &digest, opScopes: &scopes, opProbe: &probe, opReap: &reap, opRotateKey: &rotateKey,
+	opDigest: &digest, opScopes: &scopes, opProbe: &probe, opReap: &reap, opNewest: &newest, opRotateKey: &rotateKey,
 	opEraseTenant: &eraseTenant, opEraseAll: &eraseAll,
 }
 
@@ -352,6 +353,11 @@ var probe = operation[[]storage.MemoryRef, []bool]{
 var reap = operation[storage.Time, int]{
 	code: opReap, args: wire.Int[storage.Time], results: wire.Uint[int],
 	serve: offered(storage.Reaper.Reap),
+}
+
+var newest = operation[nothing, storage.Time]{
+	code: opNewest, args: codeNothing, results: wire.Int[storage.Time],
+	serve: offered(func(r storage.Reaper, ctx context.Context, _ nothing) (storage.Time, error) { return r.Newest(ctx) }),
 }
 
 var rotateKey = operation[string, storage.KeyRotation]{

@@ -428,6 +428,7 @@ func TestOptionalInterfaces(t *testing.T) {
 		"Digest":    func() error { _, err := r.Digest(t.Context(), someone("u")); return err },
 		"Scopes":    func() error { _, err := r.Scopes(t.Context(), "", 0); return err },
 		"Reap":      func() error { _, err := r.Reap(t.Context(), 1); return err },
+		"Newest":    func() error { _, err := r.Newest(t.Context()); return err },
 		"RotateKey": func() error { _, err := r.RotateKey(t.Context(), ""); return err },
 	} {
 		wantErr(t, name, call(), errors.ErrUnsupported)

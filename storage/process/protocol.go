@@ -47,7 +47,7 @@ const frameHeadSize = 10
 
 const (
 	magic           = "remora store\x00"
-	protocolVersion = 4
+	protocolVersion = 5
 )
 
 // errProtocol ends a connection.

@@ -64,6 +64,8 @@ func calls(ctx context.Context, o Opened, check func(name string, err error)) {
 	if r, ok := o.Store.(storage.Reaper); ok {
 		_, err = r.Reap(ctx, 1)
 		check("Reap", err)
+		_, err = r.Newest(ctx)
+		check("Newest", err)
 	}
 	if e, ok := o.Store.(storage.BulkEraser); ok {
 		_, err = e.EraseTenant(ctx, "tenant")

@@ -247,6 +247,20 @@ func (m *Mem) Reap(ctx context.Context, now storage.Time) (removed int, err erro
 	return removed, nil
 }
 
+// Newest implements [storage.Reaper].
+func (m *Mem) Newest(ctx context.Context) (newest storage.Time, err error) {
+	if err := m.lock(ctx); err != nil {
+		return 0, err
+	}
+	defer m.mu.Unlock()
+	for _, in := range m.memories {
+		for _, n := range in {
+			newest = max(newest, n.EventTime)
+		}
+	}
+	return newest, nil
+}
+
 // Scopes implements [storage.ScopeLister].
 func (m *Mem) Scopes(ctx context.Context, after string, limit int) (storage.ScopePage, error) {
 	var page storage.ScopePage

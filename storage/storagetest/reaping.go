@@ -61,6 +61,9 @@ func reap(t *testing.T, o Opened) {
 			diff(t, "spool", keys(recordsOf(t, o.Local, storage.BucketSpool, s, 0)), []string{"never"})
 		}
 	}
+	if newest, err := reaper.Newest(t.Context()); err != nil || newest != 102 {
+		t.Errorf("Newest: got %d, %v, want 102", newest, err)
+	}
 	_, err := reaper.Reap(t.Context(), 1)
 	if err != nil {
 		t.Fatal(err)
