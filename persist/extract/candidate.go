@@ -91,13 +91,13 @@ func judge(s string) span {
 	}
 	var space [stackWords]word
 	ws := appendWords(space[:0], s)
-	main := mainWord(ws)
-	if len(ws)-main < minStatementWords {
+	main, from := mainWord(ws)
+	if len(ws)-from < minStatementWords {
 		return span{reject: RejectSmallTalk}
 	}
 	m := lexicon().marksAt(ws, 0)
 	if main > 0 {
-		m |= lexicon().marksAt(ws, main)
+		m |= lexicon().marksAt(ws, main) | lexicon().marksAt(ws, from)
 	}
 	handedOver := handsOver(ws[main:]) && !strings.Contains(s, ":")
 	asks := strings.HasSuffix(strings.TrimRight(s, `"')] `), "?") || m.has(markQuestion)
@@ -117,7 +117,7 @@ func judge(s string) span {
 	}
 	orders := m.has(markCommand) && !m.has(markStanding) && !m.has(markName) && !(m&statementMarks != 0 && ws[main].in(inPersonal))
 	if !asks && !orders && !handedOver && !asksLater(s, ws, main) {
-		if sp, ok := statement(s, ws, main, m); ok {
+		if sp, ok := statement(s, ws, main, from, m); ok {
 			return sp
 		}
 	}
@@ -129,7 +129,7 @@ func judge(s string) span {
 	if at := strings.Index(s, ": "); orders && at > ws[main].start {
 		return span{reject: RejectCommand} // "Translate: I am ...": somebody else's words
 	}
-	if c := clause(s, ws, main, asks || orders || handedOver || asksLater(s, ws, main)); c != nil && !(handedOver && strings.HasPrefix(s[ws[main].start:], c.Quote)) {
+	if c := clause(s, ws, main, from, asks || orders || handedOver || asksLater(s, ws, main)); c != nil && !(handedOver && strings.HasPrefix(s[ws[main].start:], c.Quote)) {
 		return span{candidate: c}
 	}
 	switch {
@@ -197,23 +197,32 @@ func asksLater(s string, ws []word, main int) bool {
 }
 
 // mainWord returns the index of the first word after greetings, connectives and
-// corrections: "Hi, by the way, I ...", "No wait, I meant ...".
-func mainWord(ws []word) int {
+// corrections: "Hi, by the way, I ...", "No wait, I meant ...". The statement
+// must be quoted from from on, which is before main if one of these words
+// changes its sense: "No soporto el calor."
+func mainWord(ws []word) (main, from int) {
+	from = -1
 	for i := 0; i < len(ws); {
-		if ws[i].in(inLead) {
-			i++
-		} else if n := correctionPrefix(ws[i:]); n > 0 {
+		switch n := correctionPrefix(ws[i:]); {
+		case n > 1:
 			i += n
-		} else {
-			return i
+		case (ws[i].in(inLead) || n == 1) && !meansIf(ws, i):
+			if from < 0 && i+1 < len(ws) && !interjects(ws, i) {
+				from = i
+			}
+			i++
+		case from < 0:
+			return i, i
+		default:
+			return i, from
 		}
 	}
-	return 0
+	return 0, 0
 }
 
 // statement makes a candidate of a whole sentence that is neither a question
 // nor a command.
-func statement(s string, ws []word, main int, m marks) (span, bool) {
+func statement(s string, ws []word, main, from int, m marks) (span, bool) {
 	kept := m & statementMarks
 	if m.has(markTransient) {
 		kept &= 1<<markName | 1<<markStanding | 1<<markMatter
@@ -231,12 +240,12 @@ func statement(s string, ws []word, main int, m marks) (span, bool) {
 		return span{}, false
 	}
 	if ws[main].in(inBare) && !m.has(markName) && !m.has(markMatter) && kept&(1<<markStanding|1<<markDecision) == 0 {
-		if c := clause(s, ws, main, true); c != nil {
+		if c := clause(s, ws, main, from, true); c != nil {
 			return span{candidate: c}, true
 		}
 		return span{reject: RejectUnclear}, true
 	}
-	quote := strings.TrimSpace(s[ws[main].start:])
+	quote := strings.TrimSpace(s[ws[from].start:])
 	return span{candidate: &Candidate{Quote: quote, kind: kindOf(kept), words: words(quote)}}, true
 }
 
@@ -323,7 +332,7 @@ func unpatterned(ws []word) marks {
 // clause finds a clause that states something. If alone is set, for sentences
 // that ask or command, the candidate is that clause; otherwise it is the
 // sentence.
-func clause(s string, ws []word, main int, alone bool) *Candidate {
+func clause(s string, ws []word, main, lead int, alone bool) *Candidate {
 	for i := main; i < len(ws); i++ {
 		opened := ws[main].in(inOpeners) && i-main < 8 && subjects[ws[i].folded] // "For the new site we ..."
 		if i > main && !ws[i].clause && !ws[i-1].in(inConjunctions) && !opened {
@@ -346,7 +355,8 @@ func clause(s string, ws []word, main int, alone bool) *Candidate {
 					continue
 				}
 				at := lexicon().marksAt(ws, j)
-				at |= lexicon().marksAt(ws, j+mainWord(ws[j:]))
+				next, _ := mainWord(ws[j:])
+				at |= lexicon().marksAt(ws, j+next)
 				if at.has(markQuestion) || at.has(markCommand) || at.has(markTransient) || at&statementMarks == 0 && strings.HasSuffix(s, "?") {
 					to = j
 					break
@@ -360,6 +370,12 @@ func clause(s string, ws []word, main int, alone bool) *Candidate {
 			}
 		} else {
 			from = main
+		}
+		if from == main {
+			from = lead
+		}
+		if changesSense(ws, from, to) {
+			continue
 		}
 		if to-from < minStatementWords {
 			continue
@@ -376,13 +392,15 @@ func clause(s string, ws []word, main int, alone bool) *Candidate {
 
 // remembered makes a candidate of what follows "remember that".
 func remembered(s string, ws []word) span {
-	longest := 0
+	longest, asked := 0, 0 // where what is to be remembered begins, and the request
 	for at := range min(len(ws), 4) {
 		for _, list := range [][]*pattern{ws[at].known.more.patterns, lexicon().anywhere} {
 			for _, p := range list {
 				if p.mark == markRemember {
 					if n := match(p.parts, ws[at:]); n > 0 {
-						longest = max(longest, at+n-1)
+						if at+n-1 > longest {
+							longest, asked = at+n-1, at
+						}
 					}
 				}
 			}
@@ -392,6 +410,9 @@ func remembered(s string, ws []word) span {
 	inner := words(rest)
 	if len(inner) < 2 {
 		return span{reject: RejectCommand}
+	}
+	if changesSense(ws, asked, len(ws)) {
+		return span{reject: RejectCommand} // "Never say that you remember that ..."
 	}
 	if inner[0].folded == "to" && !lexicon().marksAt(inner, 1).has(markStanding) {
 		return span{reject: RejectCommand} // "Remember to run the tests"

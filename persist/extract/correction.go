@@ -137,7 +137,8 @@ func fragmentCorrection(window []Message, i int) *Candidate {
 		return nil
 	}
 	known, _ := contentOf(words(quote))
-	said, _ := contentOf(ws[mainWord(ws):])
+	main, _ := mainWord(ws)
+	said, _ := contentOf(ws[main:])
 	if shared(said, known) < len(said) {
 		return nil // about something else
 	}

@@ -170,7 +170,7 @@ func proposed(p *Proposal, window []Message) *Candidate {
 	m := &window[p.Message]
 	ws := words(p.Quote)
 	if !m.New || !m.User || len(ws) < 2 || instructs(p.Statement) || links(p.Statement) && !links(p.Quote) ||
-		!HoldsWords(Normalize(ownWords(m.Text)), normalised(ws)) {
+		!HoldsWords(Normalize(ownWords(m.Text)), normalised(ws)) || changesSenseOf(ownWords(m.Text), p.Quote) {
 		return nil
 	}
 	if m := lexicon().marksAt(words(p.Statement), 0); m.has(markCommand) || m.has(markStanding) || m.has(markQuestion) {

@@ -33,7 +33,8 @@ var (
 // subjectOf returns what a statement is about and the value that it gives, or
 // "".
 func subjectOf(ws []word) (subject, value string) {
-	ws = ws[mainWord(ws):]
+	_, from := mainWord(ws)
+	ws = ws[from:]
 	if len(ws) < 3 {
 		return "", ""
 	}
