@@ -107,13 +107,19 @@ func TestPoisonIsSetAside(t *testing.T) {
 }
 
 func TestRefusedBySpoolIsDropped(t *testing.T) {
+	for reason, refusal := range map[Drop]error{DropPoison: storage.ErrInvalid, DropUsers: fmt.Errorf("one more: %w", storage.ErrTooManyUsers)} {
+		testRefusedBySpool(t, reason, refusal)
+	}
+}
+
+func testRefusedBySpool(t *testing.T, reason Drop, refusal error) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newFaulty()
 		store.setFault(func(method string, n int) (error, bool) {
 			if method == "PutRecords" {
 				for _, r := range store.lastSpool() {
 					if strings.HasSuffix(r.Key, "-bad") {
-						return storage.ErrInvalid, false
+						return refusal, false
 					}
 				}
 			}
@@ -128,7 +134,7 @@ func TestRefusedBySpoolIsDropped(t *testing.T) {
 		if diff := cmp.Diff([]string{"good", "fine"}, texts(t, store, testScope)); diff != "" {
 			t.Errorf("stored (-want +got):\n%s", diff)
 		}
-		if s := p.Stats(); s.Dropped[DropPoison] != 1 || s.Persisted != 2 {
+		if s := p.Stats(); s.Dropped[reason] != 1 || s.Persisted != 2 {
 			t.Errorf("stats: %+v", s)
 		}
 	})

@@ -195,7 +195,7 @@ func (s *spooler) spool(ctx, work context.Context, items []*item) (durable, unsa
 	case !permanent(err):
 		return nil, durable
 	case len(durable) == 1:
-		if it := durable[0]; it.tries+1 < maxTries {
+		if it := durable[0]; it.tries+1 < maxTries && !errors.Is(err, storage.ErrTooManyUsers) {
 			it.tries++
 			return s.spool(ctx, work, durable)
 		}
@@ -213,7 +213,11 @@ func (s *spooler) spool(ctx, work context.Context, items []*item) (durable, unsa
 
 // refuse drops a turn that can't be spooled.
 func (s *spooler) refuse(it *item, err error) {
-	s.stats.drop(DropPoison)
-	s.log.Error("turn can't be spooled", "turn", it.turn.ID, "error", err)
+	if errors.Is(err, storage.ErrTooManyUsers) { // there may be thousands
+		s.stats.drop(DropUsers)
+	} else {
+		s.stats.drop(DropPoison)
+		s.log.Error("turn can't be spooled", "turn", it.turn.ID, "error", err)
+	}
 	s.queue.finish(it)
 }

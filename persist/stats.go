@@ -20,11 +20,12 @@ const (
 	DropPoison                  // it can't be prepared or spooled, or there was no room left in quarantine
 	DropErased                  // its scope or conversation was erased before it was stored
 	DropDeclined                // the user asked not to keep it
+	DropUsers                   // its user is new, and the store admits no more
 	dropCount
 )
 
 func (d Drop) String() string {
-	return [...]string{"invalid", "full", "rateLimited", "stopped", "empty", "redactedAll", "poison", "erased", "declined"}[d]
+	return [...]string{"invalid", "full", "rateLimited", "stopped", "empty", "redactedAll", "poison", "erased", "declined", "tooManyUsers"}[d]
 }
 
 // MarshalText returns the name, for JSON.

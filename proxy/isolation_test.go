@@ -26,7 +26,7 @@ func testReplayStaysWithItsUser(t *testing.T, a api) {
 			r.post(body, other...)
 			got := r.one().body
 			if fmt.Sprint(other) == fmt.Sprint([]string{identity.HeaderUser, "ann "}) {
-				continue // the space is no part of the id: the same user
+				continue // HTTP has no space there: the same user
 			}
 			if got != body {
 				t.Errorf("%v was given %s", other, got)

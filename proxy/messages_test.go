@@ -214,9 +214,9 @@ func TestMessagesThatAreNoTurns(t *testing.T) {
 func TestClaudeCodeUser(t *testing.T) {
 	for _, tt := range []struct{ agent, id, user, conv string }{
 		{"claude-cli/2.1", `{"device_id":"d","account_uuid":"ann","session_id":"s1"}`, "ann", "s1"},
-		{"claude-cli/2.1", `{"device_id":"d","account_uuid":"","session_id":"s1"}`, "installation:d", "s1"},
+		{"claude-cli/2.1", `{"device_id":"d","account_uuid":"","session_id":"s1"}`, "\x00installation:d", "s1"},
 		{"claude-cli/1.0", `user_d_account_ann_session_s2`, "ann", "s2"},
-		{"claude-cli/1.0", `user_d_account__session_s2`, "installation:d", "s2"},
+		{"claude-cli/1.0", `user_d_account__session_s2`, "\x00installation:d", "s2"},
 		{"another/1.0", `bob`, "bob", ""},
 		{"another/1.0", `{"team":"x"}`, "", ""},
 	} {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/remora-proxy/remora/proxy/identity"
 	"github.com/remora-proxy/remora/proxy/ledger"
 	"github.com/remora-proxy/remora/storage"
 )
@@ -58,10 +59,22 @@ func (x *exchange) resolve() (who caller, status Status) {
 		return who, StatusUnavailable
 	}
 	var ok bool
-	if who.scope, ok = x.h.identity.Scope(who.secret, x.r.Header, x.read.req, x.read.client); !ok {
+	var bad identity.Unusable
+	if who.scope, ok, bad = x.h.identity.Scope(who.secret, x.r.Header, x.read.req, x.read.client); !ok {
+		x.h.tellUnusable(bad)
 		return who, StatusNoUser
 	}
 	return who, ""
+}
+
+// tellUnusable logs once what can't be a name, and where it was.
+func (h *Handler) tellUnusable(bad identity.Unusable) {
+	if bad == (identity.Unusable{}) {
+		return
+	}
+	if _, told := h.told.LoadOrStore(bad, struct{}{}); !told { // bounded: the configured headers, and a few reasons
+		h.log.Warn("requests get no memory: a name in them is nobody's", "in", bad.Source, "which", bad.Why)
+	}
 }
 
 // installSecret returns the secret that tenants and turn ids derive from, nil

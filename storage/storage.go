@@ -22,6 +22,7 @@ package storage
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 )
 
@@ -35,6 +36,9 @@ var (
 	// ErrInvalid: the arguments break the contract (empty scope part, oversized
 	// key). Repeating the call will not help.
 	ErrInvalid = errors.New("invalid argument")
+	// ErrTooManyUsers: the scope is new, and the store admits no more. It wraps
+	// ErrInvalid.
+	ErrTooManyUsers = fmt.Errorf("too many users: %w", ErrInvalid)
 	// ErrDamaged: the record exists but cannot be read back as it was written.
 	// Scans skip and count such records.
 	ErrDamaged = errors.New("record damaged")

@@ -29,7 +29,7 @@ func losses(h *proxy.Stats, p persist.Stats) map[string]uint64 {
 		"undecoded": uint64(h.Undecoded.Load()),
 		"setAside":  p.Quarantined,
 	}
-	for _, reason := range [...]persist.Drop{persist.DropFull, persist.DropRateLimited, persist.DropPoison} {
+	for _, reason := range [...]persist.Drop{persist.DropFull, persist.DropRateLimited, persist.DropPoison, persist.DropUsers} {
 		out[reason.String()] = p.Dropped[reason]
 	}
 	// Both count what persistence refuses. DropStopped does not count: nothing

@@ -153,10 +153,10 @@ func TestUserOfKnownClients(t *testing.T) {
 	}{
 		"one person's machine, all clients alike": {Config{Tenant: TenantAuto, Anonymous: AnonymousAuto, Loopback: true}, "claude-cli/2", KeyHolderUser},
 		"behind one key, the account":             {Config{Tenant: TenantKey, Anonymous: AnonymousOff}, "claude-cli/2", "acc-1"},
-		"an object of ids of an unknown client":   {Config{Tenant: TenantKey, Anonymous: AnonymousOff}, "curl/8", ""},
+		"an object of ids of an unknown client":   {Config{Tenant: TenantKey, Anonymous: AnonymousOff}, "curl/8", "acc-1"},
 	} {
-		h := http.Header{"User-Agent": {tt.agent}, "Authorization": {"Bearer sk-real-key"}}
-		got, ok := New(tt.cfg, nil).Scope(secret, h, req, table.Profile(h, req))
+		h := http.Header{"User-Agent": {tt.agent}, "Authorization": {"Bearer sk-a-real-key-0815x"}}
+		got, ok, _ := New(tt.cfg, nil).Scope(secret, h, req, table.Profile(h, req))
 		if !ok {
 			got.User = ""
 		}
@@ -164,13 +164,13 @@ func TestUserOfKnownClients(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", name, got.User, tt.want)
 		}
 	}
-	h := http.Header{"User-Agent": {"claude-cli/2"}, "Authorization": {"Bearer sk-real-key"}}
+	h := http.Header{"User-Agent": {"claude-cli/2"}, "Authorization": {"Bearer sk-a-real-key-0815x"}}
 	req = &dialect.Request{MetadataUser: `{"device_id":"d","account_uuid":"","session_id":"s"}`}
-	got, ok := New(Config{Tenant: TenantKey, Anonymous: AnonymousAuto}, nil).Scope(secret, h, req, table.Profile(h, req))
-	if !ok || got.User != "installation:d" {
+	got, ok, _ := New(Config{Tenant: TenantKey, Anonymous: AnonymousAuto}, nil).Scope(secret, h, req, table.Profile(h, req))
+	if !ok || got.User != installationPrefix+"d" {
 		t.Errorf("last resort: got %q, %v", got.User, ok)
 	}
-	if got, ok := New(Config{Tenant: TenantKey, Anonymous: AnonymousOff}, nil).Scope(secret, h, req, table.Profile(h, req)); ok {
+	if got, ok, _ := New(Config{Tenant: TenantKey, Anonymous: AnonymousOff}, nil).Scope(secret, h, req, table.Profile(h, req)); ok {
 		t.Errorf("off is off: got %q", got.User)
 	}
 }

@@ -20,8 +20,6 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-
-	"github.com/remora-proxy/remora/storage"
 )
 
 // Settings of identity that are not names.
@@ -47,7 +45,7 @@ const (
 )
 
 // KeyHolderUser is the user of keyHolder mode. The NUL keeps it apart from
-// every id that a client can send, see cleanID.
+// every name that a client can send, see nameOf.
 const KeyHolderUser = "\x00key-holder"
 
 // DefaultPart is the app or project of requests that name none.
@@ -75,8 +73,9 @@ type Config struct {
 	// SubAgents is what sub-agents of known clients get where the request does
 	// not ask for a mode itself: on, read or off.
 	SubAgents string
-	// DummyKeys are credentials that identify nobody. Where tenants are by key
-	// they get no memory off loopback. No credential at all counts as one.
+	// DummyKeys are credentials that identify nobody, in addition to those that
+	// are known by their shape (dummies.go). Only their letters and digits
+	// count. Where tenants are by key they get no memory off loopback.
 	DummyKeys []string
 	// Loopback: the listener can be reached from this machine only.
 	Loopback bool
@@ -97,10 +96,6 @@ func DefaultConfig() Config {
 		ConversationHeaders: []string{
 			"X-Sm-Conversation-Id", "Helicone-Session-Id", "X-OpenWebUI-Chat-Id", "X-Conversation-Id",
 			"X-Claude-Code-Session-Id", "X-Session-Id", "Session-Id", "Session_id",
-		},
-		DummyKeys: []string{
-			"EMPTY", "empty", "none", "null", "dummy", "ollama", "lm-studio", "sk-local", "sk-dummy", "sk-no-key-required",
-			"no-key", "not-needed", "x", "test",
 		},
 	}
 }
@@ -152,8 +147,8 @@ type Resolver struct {
 	// without a user get no memory.
 	installations       bool
 	loopback            bool
-	dummies             map[string]struct{}
-	userHeaders         []string // canonical
+	dummies             map[string]bool // as letters returns them
+	userHeaders         []string        // canonical
 	conversationHeaders []string
 	profiles            []*Profile // with a match, in order
 	unknown             *Profile
@@ -172,7 +167,7 @@ func New(c Config, clients []Client) *Resolver {
 
 func newResolver(c Config) *Resolver {
 	ownMachine := c.Loopback && !c.Container
-	r := &Resolver{tenants: make(map[string]string, len(c.Tenants)), loopback: c.Loopback, dummies: map[string]struct{}{"": {}}}
+	r := &Resolver{tenants: make(map[string]string, len(c.Tenants)), loopback: c.Loopback, dummies: map[string]bool{}}
 	for hash, name := range c.Tenants {
 		r.tenants[strings.ToLower(hash)] = name
 	}
@@ -192,7 +187,7 @@ func newResolver(c Config) *Resolver {
 	r.keyHolder = c.Anonymous == AnonymousKeyHolder || c.Anonymous == AnonymousAuto && ownMachine
 	r.installations = c.Anonymous == AnonymousAuto
 	for _, k := range c.DummyKeys {
-		r.dummies[k] = struct{}{}
+		r.dummies[letters(k)] = true
 	}
 	canonical := func(first string, others []string) []string {
 		out := []string{first}
@@ -203,16 +198,4 @@ func newResolver(c Config) *Resolver {
 	}
 	r.userHeaders, r.conversationHeaders = canonical(HeaderUser, c.UserHeaders), canonical(HeaderConversation, c.ConversationHeaders)
 	return r
-}
-
-// cleanID makes an id of a client fit for a scope: one that is too long or has
-// control characters is replaced by its hash. The result is a copy: a header's
-// value may keep the whole head in memory.
-func cleanID(v string) string {
-	v = strings.Clone(strings.TrimSpace(v))
-	if len(v) <= storage.MaxScopePart && !strings.ContainsFunc(v, func(r rune) bool { return r < ' ' || r == 0x7f }) {
-		return v
-	}
-	sum := sha256.Sum256([]byte(v))
-	return "sha256:" + hex.EncodeToString(sum[:])
 }

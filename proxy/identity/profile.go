@@ -109,7 +109,8 @@ func anyBegins(texts []string, prefix string) bool {
 // client, or "". Elsewhere such ids are often shared by a whole application, so
 // they are believed of known clients only.
 func (p *Profile) Conversation(h http.Header, req *dialect.Request) string {
-	return cleanID(p.conversation.first(h, req))
+	id, _ := nameOf(p.conversation.first(h, req))
+	return id
 }
 
 // IsSubAgent reports whether a helper of the agent sent the request.

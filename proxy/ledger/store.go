@@ -416,6 +416,11 @@ func (st *store) restore(key groupKey, u *unsaved) {
 	}
 }
 
+// refused reports whether the store refuses a scope, whatever is put there.
+func refused(err error) bool {
+	return errors.Is(err, storage.ErrDamaged) || errors.Is(err, storage.ErrTooManyUsers)
+}
+
 // write stores what is in writing.
 func (st *store) write(ctx context.Context) error {
 	var all []storage.Record
@@ -441,12 +446,12 @@ func (st *store) write(ctx context.Context) error {
 	if err == nil {
 		return st.disk.remove(ctx, old)
 	}
-	if !errors.Is(err, storage.ErrDamaged) {
+	if !refused(err) {
 		return err
 	}
-	for key, span := range spans { // one scope has lost its key; the others don't wait for it
+	for key, span := range spans { // one scope has lost its key, or is one too many; the others don't wait for it
 		switch err := st.disk.put(ctx, all[span[0]:span[1]]); {
-		case errors.Is(err, storage.ErrDamaged):
+		case refused(err):
 			st.dropped.Add(int64(st.writing[key].count))
 		case err != nil:
 			return err

@@ -72,6 +72,10 @@ type Config struct {
 	// that it maps; 0 = unlimited. Below 96 MiB memory tables and merges are
 	// small, which costs processor time, and [Config.MaxWrite] is lower.
 	MemoryBytes int64
+	// MaxUsers and MaxTenantUsers bound the users of the store and of one
+	// tenant; 0 = no bound. See users.go.
+	MaxUsers       int
+	MaxTenantUsers int
 	// FreeBytes measures the free space of the file system that holds a
 	// directory; nil asks the operating system.
 	FreeBytes func(dir string) (uint64, error) `json:"-"`
@@ -81,7 +85,9 @@ type Config struct {
 }
 
 // DefaultConfig lacks only Dir and a key.
-func DefaultConfig() Config { return Config{MinFreeBytes: 64 << 20} }
+func DefaultConfig() Config {
+	return Config{MinFreeBytes: 64 << 20, MaxUsers: 1_000_000, MaxTenantUsers: 100_000}
+}
 
 // Validate returns all problems.
 func (c Config) Validate() error {

@@ -38,6 +38,8 @@ type keyring struct {
 	keks    []*kek
 	keyFile string
 
+	population population
+
 	// mu is held during file access too, so that no reader caches a key that
 	// has just been destroyed.
 	mu     sync.Mutex
@@ -250,6 +252,17 @@ func (k *keyring) findOrMake(scope storage.Scope) (*scopeKey, error) {
 	if sk != nil || err != nil {
 		return sk, err
 	}
+	if err := k.admit(scope); err != nil {
+		return nil, err
+	}
+	sk, err = k.makeLocked(h, scope)
+	if err != nil {
+		k.population.count(scope.Tenant, -1)
+	}
+	return sk, err
+}
+
+func (k *keyring) makeLocked(h hash16, scope storage.Scope) (*scopeKey, error) {
 	delete(k.empty, h)
 	f := scopeFile{scope, make([]byte, KeySize)}
 	rand.Read(f.key)
@@ -271,7 +284,8 @@ func (k *keyring) findOrMake(scope storage.Scope) (*scopeKey, error) {
 func (k *keyring) destroy(h hash16) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if _, key, err := k.readLocked(h); err == nil {
+	scope, key, err := k.readLocked(h)
+	if err == nil {
 		id, err := newKeyID(key)
 		if err == nil {
 			err = k.recordDestroyed(id)
@@ -284,6 +298,7 @@ func (k *keyring) destroy(h hash16) error {
 		k.recent.Remove(e)
 		delete(k.cached, h)
 	}
+	k.expel(h, scope)
 	return errors.Join(shred(k.scopePath(h)), shred(k.scopePath(h)+".tmp"))
 }
 

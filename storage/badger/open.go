@@ -314,6 +314,7 @@ func (s *Store) complete(ctx context.Context, se *session) (err error) {
 		}
 	}
 	se.keys.hasData = se.dataReporter(s.log)
+	se.keys.population.maxUsers, se.keys.population.maxTenantUsers = s.cfg.MaxUsers, s.cfg.MaxTenantUsers
 	if err := finishRotation(ctx, s.cfg, se.keys, s.log); err != nil {
 		return err
 	}

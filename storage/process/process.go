@@ -77,6 +77,7 @@ const (
 	codeOK byte = iota
 	codeUnavailable
 	codeNotFound
+	codeTooManyUsers // before what it wraps
 	codeInvalid
 	codeDamaged
 	codeCanceled
@@ -91,6 +92,8 @@ func sentinel(code byte) error {
 		return storage.ErrUnavailable
 	case codeNotFound:
 		return storage.ErrNotFound
+	case codeTooManyUsers:
+		return storage.ErrTooManyUsers
 	case codeInvalid:
 		return storage.ErrInvalid
 	case codeDamaged:

@@ -49,7 +49,7 @@ func (c *Config) identitySettings() []setting {
 		{key: "identity.userHeaders", at: names(&i.UserHeaders), doc: "Headers that name the user, tried in order after `X-Remora-User`."},
 		{key: "identity.conversationHeaders", at: names(&i.ConversationHeaders), doc: "Headers that name the conversation, tried in order after `X-Remora-Conversation`."},
 		{key: "identity.subAgents", at: choice(&i.SubAgents, identity.SubAgentsOn, identity.SubAgentsRead, identity.SubAgentsOff), doc: "How the sub-agents of known clients use memory unless a request sets `X-Remora-Memory`. `read`: they get memories but nothing they say is stored. `on`: like their agent. `off`: they get nothing new."},
-		{key: "identity.dummyKeys", at: names(&i.DummyKeys), doc: "Credentials that don't identify anyone. Where each credential is a tenant they get no memory off loopback. An empty credential always counts as one."},
+		{key: "identity.dummyKeys", at: names(&i.DummyKeys), doc: "Credentials that don't identify anyone, in addition to those that are known by their shape ([table](security.md#dummy-keys)). Only letters and digits count, in any case. Where each credential is a tenant they get no memory off loopback."},
 	}
 }
 
@@ -167,6 +167,8 @@ func (c *Config) storageSettings() []setting {
 		{key: "storage.key", at: secret(&c.storageKey), doc: "The key itself, instead of a key file."},
 		{key: "storage.minFreeBytes", at: size(&c.Storage.MinFreeBytes, 0, maxBytes), doc: "With less free disk space nothing is stored; with less than a quarter of it the store is closed until there is space again. Traffic continues."},
 		{key: "storage.reserveBytes", at: size(&c.Store.ReserveBytes, 0, maxBytes), doc: "Size of a file that is deleted when the disk is full, so that the store can be closed in good order. 0 = none."},
+		{key: "storage.maxUsers", at: integer(&c.Storage.MaxUsers, 1, maxBytes), doc: "Users in the store, some 3 KiB each before anything is said. Nothing is stored for one more; the turns are dropped and counted (`tooManyUsers`). Those who are there are remembered as before."},
+		{key: "storage.maxTenantUsers", at: integer(&c.Storage.MaxTenantUsers, 1, maxBytes), doc: "The same for the users of one tenant, so that one key can't take the room of all others."},
 		{key: "storage.isolation", at: choice(&c.Store.Isolation, IsolationProcess, IsolationInline), doc: "`process`: the store runs in a process of its own, which may crash without interrupting traffic. `inline`: in the proxy's process; always so on Windows."},
 		{key: "storage.setAside", at: boolean(&c.Store.SetAside), doc: "Renames a store that proves damaged three times in a row, never deletes it, and makes a new one, with an error in the log (see [the store's process](storage-process.md)). Off: the store stays, and there is no memory until someone repairs it."},
 		{key: "storage.hangTimeout", at: duration(&c.Store.Process.Hang, 100*time.Millisecond, maxDuration), doc: "A store's process that is silent for longer is killed and restarted. Requests stop waiting for it long before that."},
