@@ -45,7 +45,7 @@ func opened(message string, names []string) []string {
 	var first [256]bool
 	for _, n := range names {
 		if n != "" {
-			first[n[0]] = true
+			first[n[0]|0x20], first[n[0]&^0x20] = true, true
 		}
 	}
 	found := make([]bool, len(names))
@@ -60,7 +60,7 @@ func opened(message string, names []string) []string {
 		for i, n := range names {
 			// A removed element leaves a blank, so the next element's bracket
 			// can end this one's name, too.
-			if !found[i] && strings.HasPrefix(rest, n) && len(n) < len(rest) && strings.IndexByte("> \n<", rest[len(n)]) >= 0 {
+			if !found[i] && len(n) < len(rest) && strings.EqualFold(rest[:len(n)], n) && strings.IndexByte("> \n<", rest[len(n)]) >= 0 {
 				found[i] = true
 			}
 		}
@@ -74,14 +74,15 @@ func opened(message string, names []string) []string {
 	return out
 }
 
-// cutElement removes the elements <name ...>...</name>, reading s once. Only an
-// element that clients put at the end of a message is removed without its end.
+// cutElement removes the elements <name ...>...</name>, in any case, reading s
+// once. Only an element that clients put at the end of a message is removed
+// without its end.
 func cutElement(s, name string) string {
 	opening, closing := "<"+name, "</"+name+">"
 	var out strings.Builder
 	at := 0 // s[:at] is in out, or removed
 	for from := 0; ; {
-		i := strings.Index(s[from:], opening)
+		i := IndexTag(s[from:], opening)
 		if i < 0 {
 			break
 		}
@@ -90,7 +91,7 @@ func cutElement(s, name string) string {
 		if from == len(s) || s[from] != '>' && s[from] != ' ' && s[from] != '\n' {
 			continue
 		}
-		j := strings.Index(s[from:], closing)
+		j := IndexTag(s[from:], closing)
 		if j < 0 { // so none that follows is closed either
 			if name == "system-reminder" || name == "environment_context" {
 				return out.String() + s[at:i]
@@ -106,6 +107,20 @@ func cutElement(s, name string) string {
 		return s
 	}
 	return out.String() + s[at:]
+}
+
+// IndexTag returns where tag, which begins with "<", first occurs in s, in any
+// case, or -1.
+func IndexTag(s, tag string) int {
+	for at := 0; ; at++ {
+		i := strings.IndexByte(s[at:], '<')
+		if at += i; i < 0 || len(s)-at < len(tag) {
+			return -1
+		}
+		if strings.EqualFold(s[at:at+len(tag)], tag) {
+			return at
+		}
+	}
 }
 
 // cutCode removes fenced code that is longer than maxCode, reading s once.

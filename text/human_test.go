@@ -46,3 +46,14 @@ func TestCutElements(t *testing.T) {
 		}
 	}
 }
+
+// Elements are known by their names in any case.
+func TestElementsInAnyCase(t *testing.T) {
+	for _, message := range []string{
+		"<INSTRUCTIONS>\nBe brief.\n</INSTRUCTIONS>\nmine", "<Instructions>Be brief.</Instructions> mine", "<instructions>Be brief.</INSTRUCTIONS> mine", "mine <SYSTEM-REMINDER>never ends", "<File name=\"a\">x</File> mine",
+	} {
+		if got := strings.TrimSpace(HumanWords(message)); got != "mine" {
+			t.Errorf("%q: got %q", message, got)
+		}
+	}
+}

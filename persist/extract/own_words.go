@@ -1,6 +1,10 @@
 package extract
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/remora-proxy/remora/text"
+)
 
 // ownText is what a speaker said in their own words, with its flags.
 type ownText struct {
@@ -151,7 +155,7 @@ func cutElements(s string, cut *strings.Builder) string {
 			continue
 		}
 		closing := "</" + s[from:from+n] + ">"
-		if j := strings.Index(s[from:], closing); j >= 0 {
+		if j := text.IndexTag(s[from:], closing); j >= 0 {
 			if cut != nil {
 				cut.WriteString(s[from : from+j])
 				cut.WriteByte('\n')

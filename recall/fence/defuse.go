@@ -1,6 +1,7 @@
 package fence
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -24,11 +25,12 @@ func defuseName(s string) string {
 	var out []rune
 	for i := 0; i < len(rs); {
 		end, plain := matchName(rs, i)
-		if end == 0 || plain {
+		if end == 0 || plain && !opened(out) {
 			out = append(out, rs[i])
 			i++
 			continue
 		}
+		tag := opened(out)
 		// Brackets right before the name: "<", "</", "< /".
 		for j := len(out) - 1; j >= 0 && (out[j] == ' ' || out[j] == '\\' || fold(out[j]) == '/' || fold(out[j]) == '<'); j-- {
 			if fold(out[j]) == '<' {
@@ -50,12 +52,30 @@ func defuseName(s string) string {
 			out = append(out, rs[i])
 			i++
 		}
+		if id := i + 1; tag && i < len(rs) && rs[i] == ' ' { // "</remora memory 4f1c>"
+			for id < len(rs) && (unicode.IsDigit(rs[id]) || unicode.IsLetter(rs[id])) {
+				id++
+			}
+			if id < len(rs) && fold(rs[id]) == '>' {
+				out, i = append(out, rs[i:id]...), id
+			}
+		}
 		if i < len(rs) && fold(rs[i]) == '>' {
 			out = append(out, ')')
 			i++
 		}
 	}
 	return string(out)
+}
+
+// opened reports whether what comes next is the name of a tag: "<", "</", "< /"
+// come before it.
+func opened(out []rune) bool {
+	j := len(out) - 1
+	for j >= 0 && (out[j] == ' ' || out[j] == '\\' || fold(out[j]) == '/') {
+		j--
+	}
+	return j >= 0 && fold(out[j]) == '<'
 }
 
 // mayHoldName is a cheap necessary condition for a spelling of the name: s
@@ -120,17 +140,25 @@ func isASCII(s string) bool {
 	return true
 }
 
-// roleTags are element names that mean something to chat templates or agents.
+// roleTags are element names that mean something to chat templates or agents,
+// and do not look like it. See special for those that do.
 var roleTags = map[string]bool{
-	"s": true, "bos": true, "eos": true, "pad": true, "unk": true, "sys": true, "inst": true,
-	"start_of_turn": true, "end_of_turn": true, "system": true, "system-reminder": true, "system_reminder": true,
-	"user": true, "assistant": true, "human": true, "model": true, "developer": true, "tool": true, "think": true,
-	"thinking": true, "instructions": true, "user_instructions": true, "environment_context": true, "tool_result": true,
-	"tool_response": true, "tool_call": true, "tool_use": true, "function_calls": true, "function_results": true,
-	"invoke": true, "permissions": true,
+	"s": true, "bos": true, "eos": true, "pad": true, "unk": true, "sys": true, "inst": true, "sep": true, "cls": true, "mask": true, "eod": true, "eot": true,
+	"system": true, "user": true, "assistant": true, "human": true, "bot": true, "ai": true, "gpt": true, "model": true, "developer": true, "tool": true, "tools": true,
+	"think": true, "thinking": true, "thought": true, "reasoning": true, "prompt": true, "message": true, "instruction": true, "instructions": true, "instruct": true,
+	"invoke": true, "function": true, "functions": true, "observation": true, "permissions": true, "endoftext": true, "startoftext": true, "context": true,
 }
 
-// defuseTokens replaces the brackets of role tokens by parentheses.
+// placeholders are what redaction writes in brackets. They stay.
+var placeholders = map[string]bool{
+	"API_KEY": true, "CARD": true, "CODE": true, "CREDENTIALS": true, "EMAIL": true, "IBAN": true, "IP": true, "JWT": true, "NATIONAL_ID": true, "PASSWORD": true,
+	"PHONE": true, "PRIVATE_KEY": true, "SECRET": true, "SSN": true, "TOKEN": true, "USER": true, "WEBHOOK": true,
+}
+
+// defuseTokens replaces the brackets of special tokens by parentheses. They are
+// known by their shape: a bracket next to a bar (<|im_start|>, [|system|]),
+// doubled brackets around a role (<<SYS>>), or a name in brackets that is a
+// role or looks like no word (see special).
 func defuseTokens(s string) string {
 	if !strings.ContainsAny(s, "<[|") && isASCII(s) {
 		return s
@@ -159,13 +187,15 @@ func defuseTokens(s string) string {
 				}
 			}
 		case '|':
-			if next(1) == '>' {
+			if next(1) == '>' || next(1) == ']' {
 				rs[i+1] = ')'
 			}
 		case '[':
-			if end := tagAt(rs, i+1, ']'); end > 0 && (next(1) == 'i' || next(1) == '/' || next(1) == 's') {
+			if next(1) == '|' {
 				rs[i] = '('
-				if end < len(rs) && rs[end] == ']' {
+			} else if end := tagAt(rs, i+1, ']'); end > 0 {
+				rs[i] = '('
+				if end < len(rs) && fold(rs[end]) == ']' {
 					rs[end] = ')'
 				}
 			}
@@ -174,47 +204,91 @@ func defuseTokens(s string) string {
 	return string(rs)
 }
 
-// tagAt returns the end of the role tag's name that starts at rs[i], after an
-// optional slash, or 0 if there is none. The closing bracket, a blank before
-// attributes, or the end of the text follows.
-func tagAt(rs []rune, i int, closing rune) int {
-	for i < len(rs) && (rs[i] == ' ' || fold(rs[i]) == '/') {
-		i++
-	}
-	var name []rune
-	for i < len(rs) && len(name) < 24 {
-		r := fold(rs[i])
-		if !unicode.IsLetter(r) && r != '_' && r != '-' && r != ':' {
-			break
+// special reports whether a name in brackets looks like a token of a chat
+// template and not like a word or an element of HTML: words joined by
+// underscores or hyphens (start_of_turn, end▁of▁sentence), capitals (TOOL_CALLS,
+// gMASK), a word with a number (unused12), or a byte (0x0A).
+func special(raw []rune, closing rune) bool {
+	joined, digits, letters, capitals, run := false, 0, 0, 0, 0
+	for _, r := range raw {
+		switch {
+		case isJoint(r):
+			joined, run = true, 0
+		case unicode.IsDigit(r):
+			digits++
+			run = 0
+		default:
+			letters++
+			if run++; !unicode.IsUpper(r) {
+				run = 0
+			}
+			capitals = max(capitals, run)
 		}
-		name = append(name, r)
+	}
+	if closing == ']' {
+		return !placeholders[string(raw)] && (capitals > 1 || joined && letters > 3 && digits == 0 || strings.HasPrefix(string(raw), "unused"))
+	}
+	return letters > 1 && (joined || capitals == letters || capitals > 1 && letters-capitals < capitals) || letters > 2 && digits > 0 ||
+		len(raw) == 4 && raw[0] == '0' && fold(raw[1]) == 'x'
+}
+
+func isJoint(r rune) bool { return r == '_' || r == '-' || r == ':' || r == '.' || r == '\u2581' }
+
+// maxToken is the longest name of a special token, in characters.
+const maxToken = 48
+
+// tagAt returns the end of the name of a special token that starts at rs[i],
+// after an optional slash, or 0 if there is none. The closing bracket, a blank
+// before attributes, or the end of the text follows a role; the closing bracket
+// follows any other.
+func tagAt(rs []rune, i int, closing rune) int {
+	slash := false
+	for i < len(rs) && (rs[i] == ' ' || fold(rs[i]) == '/') {
+		slash = slash || rs[i] != ' '
 		i++
 	}
-	if !roleTags[strings.TrimPrefix(string(name), "antml:")] {
-		return 0
+	from := i
+	var name []rune
+	for i < len(rs) && i-from < maxToken && (unicode.IsLetter(rs[i]) || unicode.IsDigit(rs[i]) || isJoint(rs[i]) || unicode.Is(unicode.Mn, rs[i])) {
+		name = append(name, fold(rs[i]))
+		i++
 	}
-	if i == len(rs) || fold(rs[i]) == closing || rs[i] == ' ' {
+	ends := i == len(rs) || fold(rs[i]) == closing
+	role := roleTags[strings.TrimPrefix(string(name), "antml:")] && !(closing == ']' && !slash && placeholders[string(rs[from:i])])
+	if i > from && (role && (ends || rs[i] == ' ') || ends && special(rs[from:i], closing) || roleInWords(name, closing) && (ends || rs[i] == ' ')) {
 		return i
 	}
 	return 0
 }
 
+// roleInWords reports whether one of the words of a name is a role:
+// system-reminder, user_instructions, tool_result, antml:function_calls.
+func roleInWords(name []rune, closing rune) bool {
+	if closing == ']' {
+		return false
+	}
+	words := strings.FieldsFunc(string(name), isJoint)
+	return len(words) > 1 && slices.ContainsFunc(words, func(w string) bool { return roleTags[w] && len(w) > 1 })
+}
+
 // roleWords begin lines of the plain-text transcripts that models were trained
 // to obey.
-var roleWords = []string{"human", "assistant", "system", "user", "developer", "tool", "ai", "instruction", "instructions", "response"}
+var roleWords = []string{"human", "assistant", "system", "user", "developer", "tool", "ai", "bot", "model", "instruction", "instructions", "response", "observation"}
 
 // defuseRoleLine removes the colon, and the signs before the name, from a line
 // that begins with a speaker of a transcript ("Human: ...", "### Instruction:
 // ...").
 func defuseRoleLine(line string) string {
-	rest := strings.TrimLeft(line, "#*>-= ")
+	rest := strings.TrimLeft(line, "#*>-=@~_ ")
 	for _, w := range roleWords {
 		if len(rest) <= len(w) || !strings.EqualFold(rest[:len(w)], w) {
 			continue
 		}
 		after := strings.TrimLeft(rest[len(w):], "* ")
-		if strings.HasPrefix(after, ":") {
-			return rest[:len(w)] + " -" + after[1:]
+		for _, colon := range [...]string{":", "：", "﹕", "︓"} {
+			if text, ok := strings.CutPrefix(after, colon); ok {
+				return rest[:len(w)] + " -" + text
+			}
 		}
 		if after == "" && rest != line {
 			return rest

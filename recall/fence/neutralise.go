@@ -16,8 +16,9 @@ import (
 //     controls, variation selectors and Unicode tag characters are removed;
 //   - the fence's name in any disguise (case, letters of another script, full
 //     width, separators inside) loses its hyphen and its angle brackets;
-//   - role tokens of chat templates (<|im_start|>, [INST], <<SYS>>, </s>, a
-//     line that begins with "Human:", ...) lose their brackets or their colon.
+//   - special tokens of chat templates (<|im_start|>, [TOOL_CALLS], <<SYS>>,
+//     </s>, ...), which are known by their shape, lose their brackets, and lines
+//     of a transcript ("Human: ...") their colon.
 //
 // HTML entities are ordinary text and stay as they are.
 func Neutralise(text string, limit int) string {
@@ -193,6 +194,7 @@ var lookalikes = map[rune]rune{
 	'у': 'y', 'γ': 'y', 'ү': 'y', 'ʏ': 'y', 'ყ': 'y',
 	'‹': '<', '〈': '<', '⟨': '<', '❮': '<', '❬': '<', '˂': '<', 'ᐸ': '<', '≺': '<', '«': '<', '《': '<',
 	'›': '>', '〉': '>', '⟩': '>', '❯': '>', '❭': '>', '˃': '>', 'ᐳ': '>', '≻': '>', '»': '>', '》': '>',
+	'【': '[', '〔': '[', '⟦': '[', '〖': '[', '】': ']', '〕': ']', '⟧': ']', '〗': ']',
 	'｜': '|', '∣': '|', '│': '|', 'ǀ': '|', '⁄': '/', '∕': '/', '⧸': '/', '╱': '/',
 }
 

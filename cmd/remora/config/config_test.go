@@ -170,6 +170,7 @@ func TestEveryFieldCanBeSet(t *testing.T) {
 		"Persist.Facts.Config.KeepLonger":   constant,
 		"Persist.Facts.Config.HalfLife":     constant,
 		"Distill.MaxFacts":                  constant,
+		"Server.Limit":                      "is made of Exchanges",
 		"Storage.Key":                       "is storageKey, decoded",
 		"Storage.NewKey":                    "follows from the key file and the machine",
 		"Storage.MemoryBytes":               "is Store.MemoryBytes",
