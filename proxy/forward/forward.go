@@ -351,35 +351,6 @@ func (p *Proxy) control(_ context.Context, _, address string, _ syscall.RawConn)
 	return nil
 }
 
-// special lists the ranges that netip has no name for but that do not lead to
-// the public internet, or lead through a translation that hides where.
-var special = [...]netip.Prefix{
-	netip.MustParsePrefix("0.0.0.0/8"),
-	netip.MustParsePrefix("100.64.0.0/10"),
-	netip.MustParsePrefix("192.0.0.0/24"),
-	netip.MustParsePrefix("198.18.0.0/15"),
-	netip.MustParsePrefix("240.0.0.0/4"),
-	netip.MustParsePrefix("::/96"),
-	netip.MustParsePrefix("64:ff9b::/96"),
-	netip.MustParsePrefix("64:ff9b:1::/48"),
-	netip.MustParsePrefix("2001::/32"),
-	netip.MustParsePrefix("2002::/16"),
-	netip.MustParsePrefix("fec0::/10"),
-}
-
-func public(a netip.Addr) bool {
-	a = a.Unmap().WithZone("")
-	if !a.IsGlobalUnicast() || a.IsPrivate() {
-		return false
-	}
-	for _, p := range special {
-		if p.Contains(a) {
-			return false
-		}
-	}
-	return true
-}
-
 // refusal returns the answer to a failed CONNECT. It names what the client
 // asked for, and no address that it did not.
 func refusal(host string, err error) *http.Response {

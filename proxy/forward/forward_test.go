@@ -212,6 +212,9 @@ func TestPublic(t *testing.T) {
 		"127.0.0.1": false, "10.0.0.1": false, "172.16.0.1": false, "192.168.1.1": false, "169.254.169.254": false, "100.64.0.1": false,
 		"0.0.0.0": false, "0.1.2.3": false, "224.0.0.1": false, "255.255.255.255": false, "198.18.0.1": false,
 		"::1": false, "::": false, "fe80::1": false, "fe80::1%eth0": false, "fc00::1": false, "ff02::1": false,
+		"::ffff:0:127.0.0.1": false, "100::1": false, "5f00::1": false, "4000::1": false, "3fff::1": false, "2001:db8::1": false, "2001:2::1": false, "2001:10::1": false,
+		"64:ff9b:1::1": false, "fec0::1": false, "a000::1": false, "::ffff:0:0:1.1.1.1": false, "192.0.2.1": false, "198.51.100.1": false, "203.0.113.1": false, "192.88.99.1": false,
+		"192.0.0.9": false, "2620:4f:8000::1": false, "2a00:1450::1": true, "2400:cb00::1": true, "3ffe::1": true, "9.255.255.255": true, "11.0.0.1": true, "172.32.0.1": true,
 		"::ffff:10.0.0.1": false, "64:ff9b::7f00:1": false, "::127.0.0.1": false, "2002:7f00:1::": false,
 	} {
 		if got := public(netip.MustParseAddr(addr)); got != want {
