@@ -82,3 +82,44 @@ func doorOf(t *testing.T, p *plane, body func(w http.ResponseWriter, in *http.Re
 	_ = conn.SetDeadline(time.Now().Add(patience))
 	return conn
 }
+
+// What arrived of an answer reaches the client: its head, if the body breaks
+// off at once, and the trailers, if there is no body.
+func TestAnswersWithoutABody(t *testing.T) {
+	const broken = "HTTP/1.1 429 Too Many Requests\r\nRetry-After: 7\r\nContent-Length: 100\r\n\r\n"
+	const brokenChunked = "HTTP/1.1 429 Too Many Requests\r\nRetry-After: 7\r\nTransfer-Encoding: chunked\r\n\r\n"
+	const announced = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum\r\n\r\n0\r\nX-Sum: 1\r\n\r\n"
+	const unannounced = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nX-Sum: 1\r\n\r\n"
+	for name, answer := range map[string]string{"broken": broken, "broken, chunked": brokenChunked, "announced": announced, "unannounced": unannounced} {
+		for _, own := range []bool{true, false} {
+			for _, version := range []int{1, 2} {
+				t.Run(fmt.Sprintf("%s/own=%v/HTTP%d", name, own, version), func(t *testing.T) {
+					addr := proxytest.ServeConns(t, func(_ int, conn net.Conn, br *bufio.Reader) {
+						if _, err := http.ReadRequest(br); err == nil {
+							_, _ = io.WriteString(conn, answer)
+						}
+					})
+					address := hopServe(t, hop{p: hopPlaneBy(t, "http://"+addr, own)})
+					protocols := new(http.Protocols)
+					protocols.SetHTTP1(version == 1)
+					protocols.SetUnencryptedHTTP2(version == 2)
+					client := &http.Client{Transport: &http.Transport{Protocols: protocols}, Timeout: patience}
+					defer client.CloseIdleConnections()
+					resp, err := client.Get("http://" + address + "/a")
+					if err != nil {
+						t.Fatalf("nothing of the answer has arrived: %v", err)
+					}
+					defer resp.Body.Close()
+					_, err = io.ReadAll(resp.Body)
+					if answer == broken || answer == brokenChunked {
+						if resp.StatusCode != 429 || resp.Header.Get("Retry-After") != "7" || err == nil {
+							t.Errorf("got %d, Retry-After %q, %v", resp.StatusCode, resp.Header.Get("Retry-After"), err)
+						}
+					} else if err != nil || resp.Trailer.Get("X-Sum") != "1" {
+						t.Errorf("got the trailers %v, %v", resp.Trailer, err)
+					}
+				})
+			}
+		}
+	}
+}

@@ -20,8 +20,9 @@ import (
 // Guarantees:
 //
 // A request is sent once. It is sent again, on a new connection and at most
-// once, only if a reused connection took none of it, or if it is safe to repeat
-// (RFC 9110, 9.2.2) and no byte of an answer has arrived.
+// once, only if a reused connection took none of it, or the upstream provably
+// did not read it because it was closing the connection (see untaken), or if it
+// is safe to repeat (RFC 9110, 9.2.2) and no byte of an answer has arrived.
 //
 // A pooled connection that has ended, or that has an unsolicited answer, is not
 // used.
@@ -100,7 +101,7 @@ func (t *client) roundTrip(w http.ResponseWriter, in *http.Request, uri string, 
 			return nil, err // these end the context too, and say more
 		case ctx.Err() != nil:
 			return nil, fmt.Errorf("client left: %w", ctx.Err())
-		case reused && !c.answered && (!sent && body.stream == nil || repeatable(in, body)):
+		case reused && !c.answered && (body.stream == nil && (!sent || c.unread) || repeatable(in, body)):
 		default:
 			return nil, err
 		}

@@ -31,7 +31,10 @@ type conn struct {
 	borrowed *bufio.Reader // its buffer is br's
 
 	reused    bool
-	answered  bool  // a byte has arrived since the request began
+	answered  bool // a byte has arrived since the request began
+	unread    bool // the request was provably not read, see untaken
+	takes     bool // taken is known
+	taken     uint64
 	headLeft  int64 // bytes that may still be read; limited while a head is read
 	idleSince time.Time
 
@@ -183,13 +186,17 @@ func (c *conn) extended(err error) bool {
 // connection is closed, and sent reports whether any of the request had left.
 func (c *conn) exchange(w http.ResponseWriter, in *http.Request, r *request) (resp *http.Response, sent bool, err error) {
 	stop := context.AfterFunc(in.Context(), c.close)
-	c.upload, c.cut = nil, false
+	c.upload, c.cut, c.unread = nil, false, false
+	if c.reused {
+		c.markTaken()
+	}
 	resp, sent, err = c.ask(w, in, r)
 	if c.upload == nil {
 		r.release()
 	}
 	if err != nil {
 		stop()
+		c.unread = c.reused && !c.answered && in.Context().Err() == nil && !errors.Is(err, os.ErrDeadlineExceeded) && c.untaken()
 		c.close()
 		c.giveBack()
 		return nil, sent, err

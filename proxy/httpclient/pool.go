@@ -2,6 +2,7 @@ package httpclient
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -11,6 +12,7 @@ import (
 type pool struct {
 	max     int
 	timeout time.Duration // after which an idle connection is closed
+	kept    atomic.Int64  // see keptFor; 0 = timeout
 
 	mu    sync.Mutex
 	idle  []*conn     // longest idle first
@@ -30,11 +32,36 @@ func (p *pool) take() *conn {
 		p.idle[last] = nil
 		p.idle = p.idle[:last]
 		p.mu.Unlock()
-		if time.Since(c.idleSince) < p.timeout && c.silent() {
+		idle := time.Since(c.idleSince)
+		if idle < p.keptFor() && c.silent() {
 			c.reused = true
 			return c
+		} else if idle < p.timeout {
+			p.endedAfter(idle)
 		}
 		c.close()
+	}
+}
+
+// minKept is the shortest time for which idle connections are kept, whatever an
+// upstream does.
+const minKept = 250 * time.Millisecond
+
+// keptFor is how long a connection may be idle to be taken: timeout, or less
+// for an upstream that closes its connections earlier, so that few requests
+// cross with that.
+func (p *pool) keptFor() time.Duration {
+	if kept := time.Duration(p.kept.Load()); kept > 0 {
+		return kept
+	}
+	return p.timeout
+}
+
+// endedAfter is told how long a connection had been idle that the upstream had
+// closed meanwhile.
+func (p *pool) endedAfter(idle time.Duration) {
+	if kept := max(idle*3/4, minKept); kept < p.keptFor() {
+		p.kept.Store(int64(kept))
 	}
 }
 
