@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -13,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/remora-proxy/remora/storage/process"
 	"github.com/remora-proxy/remora/storage/storagetest"
 )
 
@@ -220,4 +222,33 @@ func (letters) Read(p []byte) (int, error) {
 		p[i] = 'x'
 	}
 	return len(p), nil
+}
+
+// TestIdleCommands has 600 connections to the store's socket that ask for
+// nothing: commands are served.
+func TestIdleCommands(t *testing.T) {
+	m := &million{t: t, dir: rigDir(t), group: &storagetest.Group{}}
+	m.launch("http://127.0.0.1:1")
+	r := dialServe(t, m.dir)
+	defer r.Close()
+	for i := range 600 {
+		c, err := net.Dial("unix", filepath.Join(m.dir, process.StoreSocket))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		if i%100 != 99 {
+			continue
+		}
+		other, err := process.Dial(m.dir, process.StoreSocket, readBuild().String())
+		if err != nil {
+			t.Fatalf("behind %d idle connections: %v", i+1, err)
+		}
+		if _, err := other.Scopes(t.Context(), "", 0); err != nil {
+			t.Errorf("behind %d idle connections: %v", i+1, err)
+		}
+		if err := other.Close(); err != nil {
+			t.Error(err)
+		}
+	}
 }

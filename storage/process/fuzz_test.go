@@ -96,7 +96,7 @@ func FuzzConnection(f *testing.F) {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
 		own, stop := context.WithCancel(ctx)
-		_ = newServerConn(s).serve(own, stop, newFrameReader(bytes.NewReader(b)), io.Discard)
+		_ = newServerConn(s, &peer{}).serve(own, stop, newFrameReader(bytes.NewReader(b)), io.Discard)
 		if ctx.Err() != nil {
 			t.Error("the connection did not end")
 		}

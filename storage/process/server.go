@@ -39,6 +39,12 @@ type Server struct {
 // last call has ended. The error is nil if the peer closed the connection in
 // good order.
 func (s *Server) ServeConn(ctx context.Context, conn net.Conn) error {
+	return s.servePeer(ctx, &peer{conn: conn, heard: time.Now()})
+}
+
+// servePeer is ServeConn for a connection whose activity others look at.
+func (s *Server) servePeer(ctx context.Context, p *peer) error {
+	conn := p.conn
 	in := newFrameReader(conn)
 	if err := welcome(conn, in, s.Build); err != nil {
 		return errors.Join(err, conn.Close())
@@ -46,7 +52,7 @@ func (s *Server) ServeConn(ctx context.Context, conn net.Conn) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
-	err := newServerConn(s).serve(ctx, cancel, in, conn)
+	err := newServerConn(s, p).serve(ctx, cancel, in, conn)
 	_ = conn.Close()
 	if errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) {
 		return nil
@@ -57,6 +63,7 @@ func (s *Server) ServeConn(ctx context.Context, conn net.Conn) error {
 // serverConn is the server's end of one connection.
 type serverConn struct {
 	server *Server
+	peer   *peer
 	out    *outbox
 	writes chan func() // run in order; has room for all calls, so that adding never waits
 
@@ -64,8 +71,8 @@ type serverConn struct {
 	calls map[uint32]*serverCall
 }
 
-func newServerConn(s *Server) *serverConn {
-	return &serverConn{server: s, out: newOutbox(), calls: make(map[uint32]*serverCall), writes: make(chan func(), maxCalls)}
+func newServerConn(s *Server, p *peer) *serverConn {
+	return &serverConn{server: s, peer: p, out: newOutbox(), calls: make(map[uint32]*serverCall), writes: make(chan func(), maxCalls)}
 }
 
 type serverCall struct {
@@ -113,6 +120,7 @@ func (c *serverConn) read(ctx context.Context, in *frameReader, working *sync.Wa
 		if err != nil {
 			return err
 		}
+		c.peer.hear(f.kind)
 		switch f.kind {
 		case kindPing:
 			c.sendStatus()
@@ -177,6 +185,7 @@ func (c *serverConn) addFrame(ctx context.Context, f frame, working *sync.WaitGr
 }
 
 func (c *serverConn) begin(ctx context.Context, id uint32, call *serverCall, working *sync.WaitGroup) {
+	c.peer.work(1)
 	c.mu.Lock()
 	call.complete = true
 	canceled := call.canceled
@@ -217,6 +226,7 @@ func (c *serverConn) begin(ctx context.Context, id uint32, call *serverCall, wor
 
 // finish sends the answer, unless silent, and releases the call.
 func (c *serverConn) finish(id uint32, call *serverCall, results, tail []byte, err error, silent bool) {
+	c.peer.work(-1)
 	if call.cancel != nil {
 		call.cancel()
 	}

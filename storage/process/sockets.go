@@ -25,8 +25,78 @@ const (
 // without the final zero byte.
 const maxSocketPath = 103
 
-// maxPeers limits the connections to a socket. Further ones are closed.
+// maxPeers limits the connections to a socket. For a further one, that which
+// has been idle for longest is closed; if all have work, the further one is.
 const maxPeers = 16
+
+// peers are the connections to a socket.
+type peers struct {
+	mu  sync.Mutex
+	all map[*peer]struct{}
+}
+
+// peer is one connection.
+type peer struct {
+	conn net.Conn
+
+	mu    sync.Mutex
+	heard time.Time // when a frame came that is more than a sign of life
+	calls int       // that have begun and not ended
+}
+
+// hear is called for each frame.
+func (p *peer) hear(kind byte) {
+	if kind == kindPing {
+		return
+	}
+	p.mu.Lock()
+	p.heard = time.Now()
+	p.mu.Unlock()
+}
+
+// work counts calls that begin (1) or end (-1).
+func (p *peer) work(n int) {
+	p.mu.Lock()
+	p.calls += n
+	p.heard = time.Now()
+	p.mu.Unlock()
+}
+
+// idleSince returns since when the peer has asked for nothing, false if it has
+// work.
+func (p *peer) idleSince() (time.Time, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.heard, p.calls == 0
+}
+
+// add takes a connection in, and reports false if there is no place for it.
+func (s *peers) add(p *peer) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.all) >= maxPeers {
+		var oldest *peer
+		var since time.Time
+		for other := range s.all {
+			if at, idle := other.idleSince(); idle && (oldest == nil || at.Before(since)) {
+				oldest, since = other, at
+			}
+		}
+		if oldest == nil {
+			return false
+		}
+		_ = oldest.conn.Close() // its own goroutine ends, too
+		delete(s.all, oldest)
+	}
+	s.all[p] = struct{}{}
+	return true
+}
+
+func (s *peers) remove(p *peer) {
+	s.mu.Lock()
+	delete(s.all, p)
+	s.mu.Unlock()
+}
 
 // Listen serves commands on the named socket in dir until ctx ends. The caller
 // has the store open, itself or in its child, and with it the exclusive right
@@ -38,7 +108,7 @@ func (s *Server) Listen(ctx context.Context, dir, name string) error {
 		return fmt.Errorf("listen for commands: %w", err)
 	}
 	defer context.AfterFunc(ctx, func() { _ = l.Close() })()
-	slots := make(chan struct{}, maxPeers)
+	connected := &peers{all: map[*peer]struct{}{}}
 	var all sync.WaitGroup
 	defer all.Wait()
 	for {
@@ -49,20 +119,19 @@ func (s *Server) Listen(ctx context.Context, dir, name string) error {
 			}
 			return fmt.Errorf("accept command: %w", err)
 		}
-		select {
-		case slots <- struct{}{}:
-		default:
+		p := &peer{conn: conn, heard: time.Now()}
+		if !connected.add(p) {
 			_ = conn.Close()
 			continue
 		}
 		all.Go(func() {
-			defer func() { <-slots }()
+			defer connected.remove(p)
 			if err := authorize(conn); err != nil {
 				s.Log.Warn("refused a connection to the store's socket", "reason", err.Error())
 				_ = conn.Close()
 				return
 			}
-			if err := s.ServeConn(ctx, conn); err != nil && ctx.Err() == nil {
+			if err := s.servePeer(ctx, p); err != nil && ctx.Err() == nil {
 				s.Log.Warn("a connection to the store's socket failed", "error", err)
 			}
 		})
