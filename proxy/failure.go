@@ -19,6 +19,7 @@ import (
 
 // Problems without a detail of the case.
 var (
+	problemOwnPath    = problem.New(http.StatusNotFound, "own-path", "Remora serves nothing there, and sends nothing below /.remora to an upstream")
 	problemNoUpstream = problem.New(http.StatusNotFound, "no-upstream", "no configured upstream covers the path of this request")
 	problemBody       = problem.New(http.StatusBadRequest, "request-body", "the request body ended early or could not be read")
 	problemTooSlow    = problem.New(http.StatusRequestTimeout, "request-timeout", "the client stopped sending the request body")

@@ -3,6 +3,7 @@ package proxy
 import (
 	"log/slog"
 	"net/http"
+	"regexp"
 	"strings"
 )
 
@@ -70,6 +71,9 @@ func (x *exchange) log(out outcome) {
 		slog.Int64("bytes", out.Bytes),
 		slog.Float64("ms", float64(now.Sub(x.start).Microseconds())/1000),
 	}
+	if sent := x.up.SentPath(x.r); sent != x.r.URL.Path {
+		attrs = append(attrs, slog.String("sent", x.h.loggedPath(sent)))
+	}
 	if !out.FirstByte.IsZero() {
 		attrs = append(attrs, slog.Float64("firstByteMs", float64(out.FirstByte.Sub(x.start).Microseconds())/1000))
 	}
@@ -100,13 +104,30 @@ func (x *exchange) log(out outcome) {
 // maxLoggedPath limits a path in the log, in bytes.
 const maxLoggedPath = 256
 
-// loggedPath returns the part of a path that may be logged: the known suffix of
-// a known path, and others redacted, since a path may hold keys and names.
+// versionSegment is a segment of a path that names nobody: a version, or a word
+// that APIs have in common.
+var versionSegment = regexp.MustCompile(`^(v\d{1,2}([a-z]+\d*)?|api|openai|anthropic|compatible-mode|compat|inference|proxy|llm|gateway|deployments|projects|locations|publishers|google|models)$`)
+
+// loggedPath returns what of a path may be logged. Of a known path that is the
+// suffix by which it is known, and before it the segments that name nobody;
+// others are "...". An unknown path is redacted, since it may hold keys and
+// names.
 func (h *Handler) loggedPath(path string) string {
 	for _, to := range h.routes {
-		if strings.HasSuffix(path, to.suffix) {
-			return to.suffix
+		before, ok := strings.CutSuffix(path, to.suffix)
+		if !ok {
+			continue
 		}
+		if len(before) > maxLoggedPath {
+			return "..." + to.suffix
+		}
+		segments := strings.Split(before, "/")
+		for i, s := range segments {
+			if s != "" && !versionSegment.MatchString(s) {
+				segments[i] = "..."
+			}
+		}
+		return strings.Join(segments, "/") + to.suffix
 	}
 	if redact := h.deps.Redact; redact != nil {
 		return redact(path[:min(len(path), maxLoggedPath)])

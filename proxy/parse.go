@@ -3,6 +3,7 @@ package proxy
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/remora-proxy/remora/proxy/identity"
@@ -69,11 +70,16 @@ func (x *exchange) resolve() (who caller, status Status) {
 
 // tellUnusable logs once what can't be a name, and where it was.
 func (h *Handler) tellUnusable(bad identity.Unusable) {
-	if bad == (identity.Unusable{}) {
-		return
+	if bad != (identity.Unusable{}) {
+		h.tellOnce("a request gets no memory: a name in it is nobody's", "in", bad.Source, "because", bad.Why)
 	}
-	if _, told := h.told.LoadOrStore(bad, struct{}{}); !told { // bounded: the configured headers, and a few reasons
-		h.log.Warn("requests get no memory: a name in them is nobody's", "in", bad.Source, "which", bad.Why)
+}
+
+// tellOnce warns with attributes that are texts of Remora's own or names of
+// configured headers, so that there are few; each once.
+func (h *Handler) tellOnce(message string, attrs ...any) {
+	if _, told := h.told.LoadOrStore(fmt.Sprint(message, attrs), struct{}{}); !told {
+		h.log.Warn(message, attrs...)
 	}
 }
 

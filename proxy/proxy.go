@@ -33,6 +33,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -213,7 +214,7 @@ type Handler struct {
 	secret       atomic.Pointer[[]byte]         // install secret, once the store gave it
 	turns        atomic.Pointer[ledger.TurnIDs] // set before secret
 	said         atomic.Int64                   // the newest time given to a message
-	told         sync.Map                       // identity.Unusable that were logged
+	told         sync.Map                       // what tellOnce has logged
 
 	stats Stats
 }
@@ -339,11 +340,19 @@ func (h *Handler) Run(ctx context.Context) {
 	h.plane.router.CloseIdle()
 }
 
+// ownPath is where Remora's own paths are. No upstream has any there.
+const ownPath = "/.remora"
+
 // ServeHTTP serves one request.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == listener.LivePath {
 		h.plane.leaveBody(w, r)
 		listener.Live(w)
+		return
+	}
+	if r.URL.Path == ownPath || strings.HasPrefix(r.URL.Path, ownPath+"/") {
+		h.plane.leaveBody(w, r)
+		problemOwnPath.Write(w)
 		return
 	}
 	h.exchange(w, r, nil, "")

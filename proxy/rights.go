@@ -83,7 +83,11 @@ func parseMode(values []string) Mode {
 
 // mode returns the mode that the head asks for and may have.
 func (c *call) mode() Mode {
-	if c.h.identity.FromPage(c.r, c.host) || c.h.deps.Recall == nil {
+	if c.h.deps.Recall == nil {
+		return ModeOff
+	}
+	if mark := c.h.identity.PageMark(c.r, c.host); mark != "" {
+		c.h.tellOnce("a request gets no memory: it may come from a web page of another site", "because", mark)
 		return ModeOff
 	}
 	return parseMode(c.r.Header[headerMemory])

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/remora-proxy/remora/proxy/identity"
 )
 
 // TestStampsDontGoBack: a clock that is put back a little makes nothing older
@@ -65,7 +67,41 @@ func TestPathsAreLoggedRedacted(t *testing.T) {
 	for deadline := time.Now().Add(time.Minute); strings.Count(log.String(), "msg=exchange") < 2 && time.Now().Before(deadline); {
 		time.Sleep(time.Millisecond)
 	}
-	if got := log.String(); strings.Contains(got, "s3cret") || !strings.Contains(got, "path=/v1/users/[SECRET]") || !strings.Contains(got, "path=/chat/completions") {
+	if got := log.String(); strings.Contains(got, "s3cret") || !strings.Contains(got, "path=/v1/users/[SECRET]") || !strings.Contains(got, "path=/.../v1/chat/completions") {
 		t.Errorf("the log says\n%s", got)
+	}
+}
+
+// What came and what was sent are both logged, and why a request gets no
+// memory, once; neither shows what a client sent.
+func TestLogTellsWhy(t *testing.T) {
+	t.Parallel()
+	log := &lines{}
+	r := newRig(t, func(c *Config, d *Deps) {
+		d.Log = slog.New(slog.NewTextHandler(log, nil))
+		c.Upstreams[0].URL += "/v1/x"
+	})
+	for range 3 {
+		r.post(chat("user: q"), "Host", "s3cret.example")
+		r.post(chat("user: q"), identity.HeaderUser, "{{S3CRET}}")
+	}
+	for path, want := range map[string]int{"/.remora/": 404, "/.remora": 404, "/.remora/livez/x": 404, "/.remora/livez": 200} {
+		resp, err := http.Get(r.url + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		if resp.StatusCode != want {
+			t.Errorf("%s: got %d, want %d", path, resp.StatusCode, want)
+		}
+	}
+	for deadline := time.Now().Add(time.Minute); strings.Count(log.String(), "msg=exchange") < 6 && time.Now().Before(deadline); {
+		time.Sleep(time.Millisecond)
+	}
+	got := log.String()
+	for text, n := range map[string]int{"its Host is none of": 1, "in=" + identity.HeaderUser: 1, "sent=/v1/.../v1/chat/completions": 6, "path=/v1/chat/completions": 6, "s3cret": 0, "S3CRET": 0} {
+		if strings.Count(got, text) != n {
+			t.Errorf("%q is there %d times, want %d:\n%s", text, strings.Count(got, text), n, got)
+		}
 	}
 }

@@ -268,6 +268,10 @@ func (u *Upstream) target(in *http.Request) (target url.URL, ok bool) {
 	return target, true
 }
 
+// SentPath returns the path that a request has at the upstream, without its
+// query.
+func (u *Upstream) SentPath(in *http.Request) string { return u.join(in.URL.Path) }
+
 // join puts the upstream's path in front of the request's without duplicating
 // segments.
 func (u *Upstream) join(path string) string {

@@ -25,6 +25,7 @@ var titles = map[string]string{
 	"forward-method":       "Only CONNECT is served here",
 	"forward-others":       "Host not on the list",
 	"no-upstream":          "No upstream for this path",
+	"own-path":             "No such path of Remora",
 	"request-body":         "Request body not readable",
 	"request-timeout":      "Request body too slow",
 	"upstream-failed":      "Upstream broke off",
