@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/remora-proxy/remora/proxy/identity"
 	"github.com/remora-proxy/remora/proxy/ledger"
@@ -82,6 +83,22 @@ func (h *Handler) tellOnce(message string, attrs ...any) {
 		h.log.Warn(message, attrs...)
 	}
 }
+
+// secretPause is how long awaitSecret waits between two tries.
+const secretPause = 50 * time.Millisecond
+
+// awaitSecret asks the store for the install secret until it has it. A request
+// asks, too, but has little time, and nothing of it is remembered if the store
+// is busy then.
+func (h *Handler) awaitSecret(ctx context.Context) {
+	for h.deps.Local != nil && ctx.Err() == nil && h.installSecret(ctx) == nil {
+		pause(ctx, secretPause)
+	}
+}
+
+// KnowsUsers reports whether the store has said what users are identified by.
+// Before that nothing is remembered, and counted as Stats.TooEarly.
+func (h *Handler) KnowsUsers() bool { return h.secret.Load() != nil }
 
 // installSecret returns the secret that tenants and turn ids derive from, nil
 // while the store can't provide it.

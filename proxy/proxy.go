@@ -236,6 +236,7 @@ type Stats struct {
 	CacheRead   atomic.Int64             // of InputTokens: from the prompt cache
 	CacheWrite  atomic.Int64             // of InputTokens: into the prompt cache
 	LedgerLate  atomic.Int64             // answers that ended before what was inserted for them was stored
+	Reading     func() int               // answers waiting to be read for their turn
 	LedgerDrops func() int64             // ledger entries not stored, or unreadable
 	LedgerTrims func() int64             // records of the ledger deleted because it was full
 }
@@ -283,6 +284,7 @@ func New(cfg Config, deps Deps) (*Handler, error) {
 	h.ledger = ledger.New(cfg.Ledger, deps.Local, deps.Log, deps.Now)
 	h.stats.LedgerDrops, h.stats.LedgerTrims = h.ledger.Dropped, h.ledger.Trimmed
 	h.assembler = newAssembler(h)
+	h.stats.Reading = func() int { return len(h.assembler.queue) }
 	return h, nil
 }
 
@@ -334,6 +336,7 @@ func (h *Handler) PauseWrites(ctx context.Context, scope storage.Scope) (resume 
 // after the listeners are closed and before persistence ends.
 func (h *Handler) Run(ctx context.Context) {
 	var wg sync.WaitGroup
+	wg.Go(func() { h.awaitSecret(ctx) })
 	wg.Go(func() { h.assembler.run(ctx) })
 	wg.Go(func() { h.ledger.Run(ctx) })
 	wg.Wait()

@@ -133,14 +133,29 @@ func (r *rig) await(what string, done func() bool) {
 	r.t.Helper()
 	for start := time.Now(); !done(); time.Sleep(5 * time.Millisecond) {
 		if time.Since(start) > 2*patience {
-			r.t.Fatalf("waited in vain: %s; the store says: %+v", what, r.sys.store.Status())
+			r.t.Fatalf("waited in vain: %s; the store says: %+v\n%s", what, r.sys.store.Status(), r.counters())
 		}
 	}
 }
 
+// counters says what became of the requests, where a turn may be.
+func (r *rig) counters() string {
+	h := r.sys.handler.Stats()
+	return fmt.Sprintf("%d requests, %d answers being read\nproxy: %v, %d assembled, %d not final, %d panics, %d ledger entries late\nlost: %v\npipeline: %+v",
+		r.requests.Load(), h.Reading(), h.ByStatus(), h.Assembled.Load(), h.NotFinal.Load(), h.Panics.Load(), h.LedgerLate.Load(), r.sys.losses(), r.sys.pipeline.Stats())
+}
+
+// lost counts the turns that were dropped, and counted as such, anywhere.
+func (r *rig) lost() (n uint64) {
+	for _, of := range r.sys.losses() {
+		n += of
+	}
+	return n
+}
+
 func (r *rig) awaitMemory() {
 	r.t.Helper()
-	r.await("memory", func() bool { return r.sys.store.Status().Open })
+	r.await("memory", func() bool { return r.sys.store.Status().Open && r.sys.handler.KnowsUsers() })
 }
 
 func rigName(user int) string { return "person" + strconv.Itoa(user) }
@@ -263,7 +278,14 @@ func (r *rig) nothingLost() {
 	r.awaitMemory()
 	ctx, cancel := context.WithTimeout(r.t.Context(), 2*patience)
 	defer cancel()
-	r.await("turns assembled", func() bool { return r.sys.pipeline.Stats().Enqueued >= uint64(r.requests.Load()) })
+	// A turn that was dropped is counted; one that is neither stored nor counted
+	// is lost, and waited for in vain.
+	r.await("turns assembled or counted as lost", func() bool {
+		return r.sys.pipeline.Stats().Enqueued+r.lost() >= uint64(r.requests.Load())
+	})
+	if n := r.lost(); n > 0 {
+		r.t.Errorf("%d turns were dropped on the way\n%s", n, r.counters())
+	}
 	if err := r.sys.pipeline.Flush(ctx); err != nil {
 		r.t.Errorf("Flush: %v", err)
 	}
