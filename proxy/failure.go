@@ -79,7 +79,7 @@ func explain(up *httpclient.Upstream, err error) problem.Problem {
 		return problem.New(http.StatusBadGateway, "upstream-tls", host+" has a certificate that is expired or not yet valid")
 	case errors.As(err, &invalid), errors.As(err, &verify):
 		return problem.New(http.StatusBadGateway, "upstream-tls", host+" has a certificate that does not verify")
-	case errors.As(err, &alert):
+	case errors.As(err, &alert), errors.As(err, &op) && op.Op == "remote error": // so crypto/tls marks alerts
 		return problem.New(http.StatusBadGateway, "upstream-tls", host+" refused the TLS handshake")
 	case errors.As(err, &dns):
 		return problem.New(http.StatusBadGateway, "upstream-unreachable", "the name of "+host+" does not resolve")
@@ -93,6 +93,8 @@ func explain(up *httpclient.Upstream, err error) problem.Problem {
 		return problem.New(http.StatusBadGateway, "upstream-unreachable", host+" could not be reached")
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
 		return problem.New(http.StatusBadGateway, "upstream-failed", host+" closed the connection before it answered")
+	case errors.As(err, &op) && op.Op == "local error", strings.Contains(err.Error(), "tls: "): // other faults of a handshake have no type
+		return problem.New(http.StatusBadGateway, "upstream-tls", host+" speaks no TLS that can be used")
 	}
 	return problem.New(http.StatusBadGateway, "upstream-failed", "the exchange with "+host+" failed")
 }
