@@ -108,10 +108,10 @@ const maxLoggedPath = 256
 // that APIs have in common.
 var versionSegment = regexp.MustCompile(`^(v\d{1,2}([a-z]+\d*)?|api|openai|anthropic|compatible-mode|compat|inference|proxy|llm|gateway|deployments|projects|locations|publishers|google|models)$`)
 
-// loggedPath returns what of a path may be logged. Of a known path that is the
-// suffix by which it is known, and before it the segments that name nobody;
-// others are "...". An unknown path is redacted, since it may hold keys and
-// names.
+// loggedPath returns the part of a path that may be logged. Of a known path
+// that is the suffix by which it is known, and before it the segments that name
+// nobody; others are "...". An unknown path is redacted, since it may hold keys
+// and names.
 func (h *Handler) loggedPath(path string) string {
 	for _, to := range h.routes {
 		before, ok := strings.CutSuffix(path, to.suffix)

@@ -63,23 +63,23 @@ func (x *exchange) resolve() (who caller, status Status) {
 	var ok bool
 	var bad identity.Unusable
 	if who.scope, ok, bad = x.h.identity.Scope(who.secret, x.r.Header, x.read.req, x.read.client); !ok {
-		x.h.tellUnusable(bad)
+		x.h.reportUnusable(bad)
 		return who, StatusNoUser
 	}
 	return who, ""
 }
 
-// tellUnusable logs once what can't be a name, and where it was.
-func (h *Handler) tellUnusable(bad identity.Unusable) {
+// reportUnusable logs once what can't be a name, and where it was.
+func (h *Handler) reportUnusable(bad identity.Unusable) {
 	if bad != (identity.Unusable{}) {
-		h.tellOnce("a request gets no memory: a name in it is nobody's", "in", bad.Source, "because", bad.Why)
+		h.warnOnce("a request gets no memory: a name in it identifies nobody", "in", bad.Source, "because", bad.Why)
 	}
 }
 
-// tellOnce warns with attributes that are texts of Remora's own or names of
+// warnOnce warns with attributes that are texts of Remora's own or names of
 // configured headers, so that there are few; each once.
-func (h *Handler) tellOnce(message string, attrs ...any) {
-	if _, told := h.told.LoadOrStore(fmt.Sprint(message, attrs), struct{}{}); !told {
+func (h *Handler) warnOnce(message string, attrs ...any) {
+	if _, told := h.warned.LoadOrStore(fmt.Sprint(message, attrs), struct{}{}); !told {
 		h.log.Warn(message, attrs...)
 	}
 }

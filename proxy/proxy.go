@@ -214,7 +214,7 @@ type Handler struct {
 	secret       atomic.Pointer[[]byte]         // install secret, once the store gave it
 	turns        atomic.Pointer[ledger.TurnIDs] // set before secret
 	said         atomic.Int64                   // the newest time given to a message
-	told         sync.Map                       // what tellOnce has logged
+	warned       sync.Map                       // what warnOnce has logged
 
 	stats Stats
 }

@@ -116,7 +116,7 @@ var homes = []struct {
 	{"github.com/nyaruka/phonenumbers", []string{"redact"}, "What counts as personal data is decided in one place."},
 	{"github.com/google/go-cmp", []string{"storage/storagetest"}, "Comparing values is for tests."},
 	{"golang.org/x/net", []string{"proxy"}, "HTTP is spoken by the proxy."},
-	{"golang.org/x/sys", []string{"storage/badger", "storage/process", "cmd/remora-bench/load"}, "Free space is the store's to watch, and who is at the other end of a socket that of its process; the bench asks for short time slices."},
+	{"golang.org/x/sys", []string{"storage/badger", "storage/process", "proxy/httpclient", "cmd/remora-bench/load"}, "Whether a request was read is known from what was acknowledged; free space is the store's to watch, and who is at the other end of a socket that of its process; the bench asks for short time slices."},
 	{"golang.org/x/text", []string{"text", "recall/fence", "redact"}, "Text is normalised where it is analysed."},
 }
 

@@ -57,8 +57,8 @@ func (p *pool) keptFor() time.Duration {
 	return p.timeout
 }
 
-// endedAfter is told how long a connection had been idle that the upstream had
-// closed meanwhile.
+// endedAfter notes how long a connection had been idle that the upstream closed
+// meanwhile.
 func (p *pool) endedAfter(idle time.Duration) {
 	if kept := max(idle*3/4, minKept); kept < p.keptFor() {
 		p.kept.Store(int64(kept))

@@ -2,7 +2,7 @@
 
 package httpclient
 
-// markTaken and untaken need what only Linux tells of a connection.
+// markTaken and untaken need what only Linux reports about a connection.
 func (c *conn) markTaken() {}
 
 func (c *conn) untaken() bool { return false }

@@ -28,7 +28,7 @@ func (r *Resolver) PageMark(req *http.Request, intercepted string) string {
 			return "its Host is not the host that was connected to"
 		}
 	} else if r.loopback && !isLocalHost(req.Host) { // DNS rebinding
-		return "its Host is none of this machine's names (localhost, a loopback address, host.docker.internal and the like)"
+		return "its Host is not a name of this machine (localhost, a loopback address, host.docker.internal and the like)"
 	}
 	if r.byKey && !r.loopback {
 		return ""

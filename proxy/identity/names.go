@@ -20,9 +20,9 @@ const (
 	hashPrefix         = "\x00sha256:"
 )
 
-// Unusable says why a name in a request is nobody's: a request with such a name
-// gets no memory, because whoever else sends it would share it. The zero value
-// says nothing.
+// Unusable says why a name in a request identifies nobody: a request with such
+// a name gets no memory, because all others who send it would share it. The
+// zero value says nothing.
 type Unusable struct {
 	Source string // the header's name, or "body" for a field of the body
 	Why    string
