@@ -238,16 +238,20 @@ func (p *plane) copyBody(ctl http.ResponseController, w io.Writer, in *http.Requ
 			}
 		}
 		if err == io.EOF {
-			if r.Bytes == 0 && resp.ContentLength < 0 {
-				_ = ctl.Flush() // or the server would write a length, and no trailers after it
+			if r.Bytes == 0 && resp.ContentLength < 0 { // or the server would write a length, and no trailers after it
+				late.drop()
+				late = nil
+				_ = ctl.Flush()
 			}
 			bound.last()
 			r.Complete = true
 			return
 		}
 		if err != nil {
-			if r.Bytes == 0 {
-				_ = ctl.Flush() // the head has arrived, and may be all that the client learns
+			if r.Bytes == 0 { // the head has arrived, and may be all that the client learns
+				late.drop()
+				late = nil
+				_ = ctl.Flush()
 			}
 			if cause := in.Context().Err(); cause != nil {
 				r.fail(failedClient, fmt.Errorf("client left: %w", cause))

@@ -13,6 +13,7 @@ type pool struct {
 	max     int
 	timeout time.Duration // after which an idle connection is closed
 	kept    atomic.Int64  // see keptFor; 0 = timeout
+	learned atomic.Int64  // when kept was set, in nanoseconds
 
 	mu    sync.Mutex
 	idle  []*conn     // longest idle first
@@ -47,11 +48,15 @@ func (p *pool) take() *conn {
 // upstream does.
 const minKept = 250 * time.Millisecond
 
+// relearn is after how long an upstream is trusted again: it may only have been
+// restarted.
+const relearn = 10 * time.Minute
+
 // keptFor is how long a connection may be idle to be taken: timeout, or less
 // for an upstream that closes its connections earlier, so that few requests
 // cross with that.
 func (p *pool) keptFor() time.Duration {
-	if kept := time.Duration(p.kept.Load()); kept > 0 {
+	if kept := time.Duration(p.kept.Load()); kept > 0 && time.Now().UnixNano()-p.learned.Load() < int64(relearn) {
 		return kept
 	}
 	return p.timeout
@@ -61,6 +66,7 @@ func (p *pool) keptFor() time.Duration {
 // meanwhile.
 func (p *pool) endedAfter(idle time.Duration) {
 	if kept := max(idle*3/4, minKept); kept < p.keptFor() {
+		p.learned.Store(time.Now().UnixNano())
 		p.kept.Store(int64(kept))
 	}
 }

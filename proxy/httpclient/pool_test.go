@@ -230,3 +230,20 @@ func TestClientIdleConnectionsEnd(t *testing.T) {
 		t.Errorf("%d connections outlive their time", n)
 	}
 }
+
+// Connections are kept for less time than an upstream keeps them, as soon as
+// that is seen, and for the usual time again after a while.
+func TestPoolLearnsFromTheUpstream(t *testing.T) {
+	p := &pool{timeout: 4 * time.Second}
+	for _, step := range []struct{ ended, want time.Duration }{
+		{3600 * time.Millisecond, 2700 * time.Millisecond}, {2400 * time.Millisecond, 1800 * time.Millisecond}, {3 * time.Second, 1800 * time.Millisecond}, {time.Millisecond, minKept},
+	} {
+		if p.endedAfter(step.ended); p.keptFor() != step.want {
+			t.Errorf("ended after %s: kept for %s, want %s", step.ended, p.keptFor(), step.want)
+		}
+	}
+	p.learned.Store(time.Now().Add(-relearn).UnixNano())
+	if p.keptFor() != p.timeout {
+		t.Errorf("kept for %s after a while, want %s", p.keptFor(), p.timeout)
+	}
+}

@@ -30,7 +30,7 @@ const (
 // markTaken records how much the upstream has taken so far.
 func (c *conn) markTaken() {
 	c.taken, c.takes = 0, false
-	if info := c.tcpInfo(); info != nil {
+	if info := c.tcpInfo(); info != nil && info.Bytes_acked > 0 { // kernels before 4.1 do not count it
 		c.taken, c.takes = info.Bytes_acked, true
 	}
 }

@@ -182,7 +182,7 @@ func New(h http.Handler, cfg Config, log *slog.Logger) *Server {
 // nobody reads yet, in bytes.
 const (
 	maxStreams       = 100
-	streamBuffer     = 64 << 10
+	streamBuffer     = 256 << 10
 	connectionBuffer = 1 << 20
 )
 

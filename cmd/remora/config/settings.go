@@ -61,7 +61,7 @@ func (c *Config) limitSettings() []setting {
 		{key: "limits.teeBytes", at: size(&l.TeeBytes, 1<<10, 1<<30), share: 1.0 / 32, doc: "Larger answers are counted but not remembered."},
 		{key: "limits.teesBytes", at: size(&l.TeesBytes, 1<<10, maxBytes), atLeast: "limits.teeBytes", share: 1.0 / 16, doc: "All copies of answers in memory together. Beyond, answers are not remembered."},
 		{key: "limits.headerBytes", at: size(&c.Server.MaxHeaderBytes, 4<<10, 16<<20), each: 2 << 10, doc: "Larger request headers are refused with 431, with a tolerance of 4 KiB."},
-		{key: "limits.exchanges", at: integer(&c.Exchanges, 1, 1<<20), each: 320 << 10, note: "`10000`, at most a quarter of the files that the process may open", doc: "Requests that are served at the same time. Further ones wait for one of these to end. Twice as many connections are open: beyond, those that have been idle for longest are closed, and without an idle one new clients wait."},
+		{key: "limits.exchanges", at: integer(&c.Exchanges, 1, 1<<20), each: 320 << 10, note: "`10000`, at most a quarter of the files that the process may open", doc: "Requests that are served at the same time, WebSockets included as long as they are open. Further ones wait for one of these to end. Twice as many connections are open: beyond, those that have been idle for longest are closed, and without an idle one new clients wait."},
 		{key: "limits.idleConnections", at: integer(&c.Proxy.Transport.MaxIdlePerHost, 1, 1<<16), each: 1 << 20, doc: "Idle connections that are kept to one upstream. More are opened as needed, and closed after use."},
 	}
 }
