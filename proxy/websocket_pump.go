@@ -143,9 +143,13 @@ func (p *pump) hold(n int64) (whole bool, err error) {
 		p.body = newBody(p.budget)
 	}
 	end := len(p.text) + int(n)
+	most := end
+	if len(p.held) > 0 { // more fragments may follow, and each would be copied
+		most = max(end, min(2*cap(p.text), p.limit))
+	}
 	for len(p.text) < end {
 		if len(p.text) == cap(p.text) {
-			if !p.body.more(int64(end)) {
+			if !p.body.more(int64(most)) {
 				return false, nil
 			}
 			p.text = p.body.bytes

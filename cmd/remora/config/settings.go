@@ -57,7 +57,7 @@ func (c *Config) limitSettings() []setting {
 	l := &c.Proxy.Limits
 	return []setting{
 		{key: "limits.bodyBytes", at: size(&l.BodyBytes, 1<<10, 1<<30), share: 1.0 / 16, doc: "Larger request bodies stream through without memory."},
-		{key: "limits.bufferedBytes", at: size(&l.BufferedBytes, 1<<10, maxBytes), atLeast: "limits.bodyBytes", share: 1.0 / 8, doc: "All request bodies in memory together, with what is kept of their messages. Beyond, requests stream through without memory. A body that grows holds up to half as much again for a moment."},
+		{key: "limits.bufferedBytes", at: size(&l.BufferedBytes, 1<<10, maxBytes), atLeast: "limits.bodyBytes", share: 1.0 / 8, doc: "All request bodies in memory together, with what is kept of their messages. Beyond, requests stream through without memory. Reading a large body takes twice its size for a moment."},
 		{key: "limits.teeBytes", at: size(&l.TeeBytes, 1<<10, 1<<30), share: 1.0 / 32, doc: "Larger answers are counted but not remembered."},
 		{key: "limits.teesBytes", at: size(&l.TeesBytes, 1<<10, maxBytes), atLeast: "limits.teeBytes", share: 1.0 / 16, doc: "All copies of answers in memory together. Beyond, answers are not remembered."},
 		{key: "limits.headerBytes", at: size(&c.Server.MaxHeaderBytes, 4<<10, 16<<20), each: 2 << 10, doc: "Larger request headers are refused with 431, with a tolerance of 4 KiB."},
