@@ -111,5 +111,6 @@ func words(list string) map[string]bool {
 	return set
 }
 
-// sessionPart is in ids that name a session besides a user: "user:7|session:9".
-var sessionPart = regexp.MustCompile(`(?i)(^|[^a-z])(session|conversation|chat|thread|request|trace|run)(_?id)?["']?[_:=]`)
+// sessionPart is in ids that name a session besides a user: "user:7|session:9",
+// "user_7_session_5f3a...".
+var sessionPart = regexp.MustCompile(`(?i)(^|[^a-z])(session|conversation|chat|thread|request|trace)(_?id)?["']?[:=]|[^a-z](session|conversation|thread)_[0-9a-f-]{8,}`)

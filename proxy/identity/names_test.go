@@ -97,7 +97,7 @@ func TestUnusableNames(t *testing.T) {
 func TestUsableNames(t *testing.T) {
 	for _, name := range []string{
 		"ann@example.com", "Ann <ann@example.com>", "7", "null-island@example.com", "guest42", "auth0|5f7c8ec7c33c6c004bbafe82", "org:team:ann", "urn:uuid:6e8bc430-9c3a-11d9-9669-0800200c9a66",
-		"none.smith", "o'neil", "$ann", "100%", "_ann_", "sessions-team", "张伟", "José", "ann [ops]", "cn=ann,dc=example", "arn:aws:iam::123456789012:user/ann", "user", "admin", "test", "runner:7",
+		"none.smith", "o'neil", "$ann", "100%", "_ann_", "sessions-team", "张伟", "José", "ann [ops]", "cn=ann,dc=example", "arn:aws:iam::123456789012:user/ann", "user", "admin", "test", "runner:7", "chat_user_5", "session_manager", "my_session_manager",
 	} {
 		s, ok, bad := scopeOf(t, http.Header{}, &dialect.Request{User: name})
 		if !ok && name != "$ann" || ok && s.User != name {
@@ -128,6 +128,7 @@ func TestCompositeUsers(t *testing.T) {
 		"object with a device": {func(s string) string { return object(map[string]string{"device_id": device, "session_id": s}) }, installationPrefix + device},
 		"object of a session":  {func(s string) string { return object(map[string]string{"session_id": s}) }, ""},
 		"other form":           {func(s string) string { return "user:7|session:" + s }, ""},
+		"infix":                {func(s string) string { return "user_7_session_" + s + "-5f3a-4111-8111" }, ""},
 		"query":                {func(s string) string { return "u=7&session_id=" + s }, ""},
 	} {
 		for _, agent := range []string{"node", "claude-cli/2", "python-httpx/0.28"} {
