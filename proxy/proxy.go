@@ -189,6 +189,9 @@ type Deps struct {
 	// rules may have been added since they were stored. It is on the request
 	// path, so it should know most texts already. nil = none.
 	Redact func(text string) string
+	// Placeholder reports whether a text is what Redact writes for what it has
+	// found. nil = nothing is.
+	Placeholder func(text string) bool
 	// Note returns what X-Remora-Status says about memory as a whole, after ";
 	// ". It does no I/O. nil or "" = nothing.
 	Note func() string

@@ -103,7 +103,7 @@ func (x *exchange) render(found []recall.Scored) fence.Block {
 	for i := range found {
 		lines = append(lines, x.line(&found[i].Memory))
 	}
-	options := fence.Options{NoRule: x.h.cfg.Injection.RuleInSystem}
+	options := fence.Options{NoRule: x.h.cfg.Injection.RuleInSystem, Placeholder: x.h.deps.Placeholder}
 	name, fits := randomName(), len(lines)
 	block := fence.Render(name, lines, options)
 	for !x.plan.walk.Fits(block) && block.Text != "" {

@@ -120,6 +120,10 @@ func New(cfg Config) (*Redactor, error) {
 	return r, nil
 }
 
+// IsPlaceholder reports whether text is what a rule writes for what it has
+// found.
+func (r *Redactor) IsPlaceholder(text string) bool { return r.placeholders[text] }
+
 // Redact returns text with a placeholder for each finding, and the findings in
 // order, which never overlap. Text without findings is returned unchanged.
 func (r *Redactor) Redact(text string) (string, []Finding) {

@@ -63,7 +63,7 @@ func TestStoppedTurnsHideNoLosses(t *testing.T) {
 	h.TurnsLost.Store(3 + 2)
 	got := losses(&h, persist.Stats{Dropped: map[persist.Drop]uint64{persist.DropFull: 2, persist.DropStopped: 7}})
 	want := map[string]uint64{
-		"tooEarly": 0, "notCopied": 0, "undecoded": 0, "setAside": 0, "full": 2, "rateLimited": 0, "poison": 0, "notRead": 3,
+		"tooEarly": 0, "notCopied": 0, "undecoded": 0, "setAside": 0, "full": 2, "rateLimited": 0, "poison": 0, "tooManyUsers": 0, "notRead": 3,
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("losses (-want +got):\n%s", d)

@@ -118,7 +118,7 @@ func assemble(c config.Config, log *slog.Logger, t telemetry) (*system, error) {
 	}
 	s.handler, err = proxy.New(c.Proxy, proxy.Deps{
 		Recall: s.engine, Persist: s.pipeline, Local: s.store, Journal: filepath.Join(c.Storage.Dir, "journal"), Log: log, Tracer: t.traces, Note: s.note,
-		Redact: redact.NewCache(redactor).Redact,
+		Redact: redact.NewCache(redactor).Redact, Placeholder: redactor.IsPlaceholder,
 	})
 	if err != nil {
 		return nil, err

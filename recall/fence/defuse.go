@@ -149,7 +149,8 @@ var roleTags = map[string]bool{
 	"invoke": true, "function": true, "functions": true, "observation": true, "permissions": true, "endoftext": true, "startoftext": true, "context": true,
 }
 
-// placeholders are what redaction writes in brackets. They stay.
+// placeholders are what the built-in rules of redaction write in brackets. They
+// stay, and so do those of Options.Placeholder.
 var placeholders = map[string]bool{
 	"API_KEY": true, "CARD": true, "CODE": true, "CREDENTIALS": true, "EMAIL": true, "IBAN": true, "IP": true, "JWT": true, "NATIONAL_ID": true, "PASSWORD": true,
 	"PHONE": true, "PRIVATE_KEY": true, "SECRET": true, "SSN": true, "TOKEN": true, "USER": true, "WEBHOOK": true,
@@ -159,7 +160,7 @@ var placeholders = map[string]bool{
 // known by their shape: a bracket next to a bar (<|im_start|>, [|system|]),
 // doubled brackets around a role (<<SYS>>), or a name in brackets that is a
 // role or looks like no word (see special).
-func defuseTokens(s string) string {
+func defuseTokens(s string, placeholder func(string) bool) string {
 	if !strings.ContainsAny(s, "<[|") && isASCII(s) {
 		return s
 	}
@@ -173,11 +174,11 @@ func defuseTokens(s string) string {
 		}
 		switch fold(rs[i]) {
 		case '<':
-			if next(1) == '|' || next(1) == '<' && tagAt(rs, i+2, '>') > 0 {
+			if next(1) == '|' || next(1) == '<' && tagAt(rs, i+2, '>', nil) > 0 {
 				rs[i] = '('
 				continue
 			}
-			if end := tagAt(rs, i+1, '>'); end > 0 {
+			if end := tagAt(rs, i+1, '>', nil); end > 0 {
 				rs[i] = '('
 				if end < len(rs) && fold(rs[end]) == '>' {
 					rs[end] = ')'
@@ -193,7 +194,7 @@ func defuseTokens(s string) string {
 		case '[':
 			if next(1) == '|' {
 				rs[i] = '('
-			} else if end := tagAt(rs, i+1, ']'); end > 0 {
+			} else if end := tagAt(rs, i+1, ']', placeholder); end > 0 {
 				rs[i] = '('
 				if end < len(rs) && fold(rs[end]) == ']' {
 					rs[end] = ')'
@@ -226,7 +227,7 @@ func special(raw []rune, closing rune) bool {
 		}
 	}
 	if closing == ']' {
-		return !placeholders[string(raw)] && (capitals > 1 || joined && letters > 3 && digits == 0 || strings.HasPrefix(string(raw), "unused"))
+		return capitals > 1 || joined && letters > 3 && digits == 0 || strings.HasPrefix(string(raw), "unused")
 	}
 	return letters > 1 && (joined || capitals == letters || capitals > 1 && letters-capitals < capitals) || letters > 2 && digits > 0 ||
 		len(raw) == 4 && raw[0] == '0' && fold(raw[1]) == 'x'
@@ -241,7 +242,7 @@ const maxToken = 48
 // after an optional slash, or 0 if there is none. The closing bracket, a blank
 // before attributes, or the end of the text follows a role; the closing bracket
 // follows any other.
-func tagAt(rs []rune, i int, closing rune) int {
+func tagAt(rs []rune, i int, closing rune, placeholder func(string) bool) int {
 	slash := false
 	for i < len(rs) && (rs[i] == ' ' || fold(rs[i]) == '/') {
 		slash = slash || rs[i] != ' '
@@ -254,7 +255,10 @@ func tagAt(rs []rune, i int, closing rune) int {
 		i++
 	}
 	ends := i == len(rs) || fold(rs[i]) == closing
-	role := roleTags[strings.TrimPrefix(string(name), "antml:")] && !(closing == ']' && !slash && placeholders[string(rs[from:i])])
+	if raw := string(rs[from:i]); closing == ']' && !slash && (placeholders[raw] || placeholder != nil && placeholder("["+raw+"]")) {
+		return 0
+	}
+	role := roleTags[strings.TrimPrefix(string(name), "antml:")]
 	if i > from && (role && (ends || rs[i] == ' ') || ends && special(rs[from:i], closing) || roleInWords(name, closing) && (ends || rs[i] == ' ')) {
 		return i
 	}

@@ -50,6 +50,9 @@ type Line struct {
 // Options change how a block is rendered.
 type Options struct {
 	NoRule bool // leaves the rule out: it is in the system prompt
+	// Placeholder reports whether a name in brackets is what redaction writes,
+	// in addition to the built-in ones, and so stays. nil = none is.
+	Placeholder func(text string) bool
 }
 
 // Block is a rendered block and the position of every memory in it.
@@ -87,7 +90,7 @@ func Render(id string, lines []Line, o Options) Block {
 	}
 	for i := range lines {
 		l := &lines[i]
-		text := Neutralise(l.Text, maxLine)
+		text := neutralised(l.Text, maxLine, o.Placeholder)
 		if text == "" {
 			continue
 		}

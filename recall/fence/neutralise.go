@@ -21,11 +21,14 @@ import (
 //     of a transcript ("Human: ...") their colon.
 //
 // HTML entities are ordinary text and stay as they are.
-func Neutralise(text string, limit int) string {
+func Neutralise(text string, limit int) string { return neutralised(text, limit, nil) }
+
+// neutralised is Neutralise with Options.Placeholder.
+func neutralised(text string, limit int, placeholder func(string) bool) string {
 	if len(text) <= limit && isPlain(text) {
 		return text
 	}
-	return neutralise(text, limit)
+	return neutralise(text, limit, placeholder)
 }
 
 // isPlain reports whether neutralise would return text as it is, and may
@@ -52,13 +55,13 @@ var plainBytes = func() (plain [256]bool) {
 	return plain
 }()
 
-func neutralise(text string, limit int) string {
+func neutralise(text string, limit int, placeholder func(string) bool) string {
 	lines := visibleLines(text, limit)
 	for i, l := range lines {
 		lines[i] = defuseRoleLine(l)
 	}
 	s := strings.Join(lines, " ")
-	s = defuseTokens(s)
+	s = defuseTokens(s, placeholder)
 	s = defuseName(s)
 	return cut(strings.TrimSpace(s), limit)
 }

@@ -21,7 +21,7 @@ func FuzzIsPlain(f *testing.F) {
 
 func checkPlain(t *testing.T, text string) {
 	t.Helper()
-	if got := neutralise(text, maxLine); len(text) <= maxLine && isPlain(text) && got != text {
+	if got := neutralise(text, maxLine, nil); len(text) <= maxLine && isPlain(text) && got != text {
 		t.Fatalf("isPlain accepts %q, but neutralise returns %q", text, got)
 	}
 }
