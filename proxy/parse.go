@@ -72,15 +72,16 @@ func (x *exchange) resolve() (who caller, status Status) {
 // reportUnusable logs once what can't be a name, and where it was.
 func (h *Handler) reportUnusable(bad identity.Unusable) {
 	if bad != (identity.Unusable{}) {
-		h.warnOnce("a request gets no memory: a name in it identifies nobody", "in", bad.Source, "because", bad.Why)
+		h.warnOnce("in", bad.Source, "because", "a name there identifies nobody: it "+bad.Why)
 	}
 }
 
-// warnOnce warns with attributes that are texts of Remora's own or names of
-// configured headers, so that there are few; each once.
-func (h *Handler) warnOnce(message string, attrs ...any) {
-	if _, told := h.warned.LoadOrStore(fmt.Sprint(message, attrs), struct{}{}); !told {
-		h.log.Warn(message, attrs...)
+// warnOnce warns that a request gets no memory, with attributes that are texts
+// of Remora's own or names of configured headers, so that there are few; each
+// once.
+func (h *Handler) warnOnce(attrs ...any) {
+	if _, warned := h.warned.LoadOrStore(fmt.Sprint(attrs), struct{}{}); !warned {
+		h.log.Warn("a request gets no memory", attrs...)
 	}
 }
 

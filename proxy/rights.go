@@ -87,7 +87,7 @@ func (c *call) mode() Mode {
 		return ModeOff
 	}
 	if mark := c.h.identity.PageMark(c.r, c.host); mark != "" {
-		c.h.warnOnce("a request gets no memory: it may come from a web page of another site", "because", mark)
+		c.h.warnOnce("because", "it may come from a web page of another site: "+mark)
 		return ModeOff
 	}
 	return parseMode(c.r.Header[headerMemory])

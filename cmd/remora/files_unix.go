@@ -13,5 +13,8 @@ func maxFiles() int {
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
 		return math.MaxInt
 	}
-	return int(min(uint64(limit.Cur), math.MaxInt32))
+	if limit.Cur > math.MaxInt32 {
+		return math.MaxInt32
+	}
+	return int(limit.Cur)
 }

@@ -120,7 +120,7 @@ func (c *clock) write(at storage.Time) error {
 	if err != nil {
 		return fmt.Errorf("keep the clock: %w", err)
 	}
-	defer os.Remove(f.Name())
+	defer func() { _ = os.Remove(f.Name()) }() // unless it was renamed
 	_, err = fmt.Fprintln(f, at.Std().UTC().Format(time.RFC3339))
 	if err = errors.Join(err, f.Close()); err == nil {
 		err = os.Rename(f.Name(), c.path)
