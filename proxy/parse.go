@@ -80,7 +80,7 @@ func (h *Handler) reportUnusable(bad identity.Unusable) {
 // of Remora's own or names of configured headers, so that there are few; each
 // once.
 func (h *Handler) warnOnce(attrs ...any) {
-	if _, warned := h.warned.LoadOrStore(fmt.Sprint(attrs), struct{}{}); !warned {
+	if _, warned := h.warned.LoadOrStore(fmt.Sprint(attrs...), struct{}{}); !warned {
 		h.log.Warn("a request gets no memory", attrs...)
 	}
 }
