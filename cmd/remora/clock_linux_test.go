@@ -225,7 +225,7 @@ func TestWrongClocks(t *testing.T) {
 			s.start("Europe/Berlin")
 			s.set(by)
 			s.ask("The wind is from the west today.")
-			time.Sleep(2500 * time.Millisecond) // the reaper works every second
+			time.Sleep(1500 * time.Millisecond) // the reaper works every second
 			if from == "in the midst" {
 				s.set(0)
 				found(what)
