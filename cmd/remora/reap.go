@@ -23,8 +23,8 @@ const (
 // reapGrace is how long what has expired is only hidden before it is deleted.
 const reapGrace = 3 * 24 * time.Hour
 
-// Differences between clocks that are reported: more than a restart takes, and more
-// than messages that overtake one another.
+// Differences between clocks that are reported: more than a restart takes, and
+// more than messages that overtake one another.
 const (
 	reportedAhead  = 24 * time.Hour
 	reportedBehind = time.Minute
@@ -68,8 +68,8 @@ func reapOnce(ctx context.Context, store storage.Reaper, c *clock, limit time.Du
 	if behind := newest.Std().Sub(now.Std()); behind > reportedBehind {
 		log.Warn("the machine's clock is behind the newest memory: one of the two is wrong, and what is said now counts as older", "behind", behind.Round(time.Second).String())
 	}
-	if ahead := now.Std().Sub(at.Std()); ahead > reportedAhead && now-at > c.told+storage.Time(reportedAhead.Milliseconds()) {
-		c.told = now - at
+	if ahead := now.Std().Sub(at.Std()); ahead > reportedAhead && now-at > c.reported+storage.Time(reportedAhead.Milliseconds()) {
+		c.reported = now - at
 		log.Warn("the machine's clock is ahead of the time that was seen to pass: what has expired is hidden, and is not deleted before it has, or 'remora clock --confirm' says that the clock is right",
 			"ahead", ahead.Round(time.Second).String())
 	}
@@ -80,13 +80,16 @@ func reapOnce(ctx context.Context, store storage.Reaper, c *clock, limit time.Du
 // machine's clock may be wrong, by years and for a minute, and what is deleted
 // is gone. So this clock believes no jump: it goes forward by the time that the
 // process has seen pass, or to a time that an operator confirms, and never
-// beyond the machine's. While no process runs it stands still. It is kept in a
-// file next to the store.
+// beyond the machine's: when that is set back, this one is as well, because it
+// may have begun while the machine's was ahead. While no process runs it stands
+// still. It is kept in a file next to the store.
 type clock struct {
 	path string
 	at   storage.Time
 	seen time.Time // when at was set, by a clock that can't be set
-	told storage.Time
+	// reported is by how much the machine's clock was ahead when that was logged
+	// last.
+	reported storage.Time
 }
 
 // clockFile is the clock's name in the directory of the store. It holds one
@@ -147,12 +150,9 @@ func (c *clock) advance(now, newest storage.Time, limit time.Duration) (storage.
 		}
 	} else {
 		c.at = max(c.at, kept) // kept is later if an operator has confirmed it
-		c.at = max(c.at, min(c.at+storage.Time(passed.Milliseconds()), now))
+		c.at = min(c.at+storage.Time(passed.Milliseconds()), now)
 	}
-	if err := c.write(c.at); err != nil {
-		return 0, err
-	}
-	return min(c.at, now), nil
+	return c.at, c.write(c.at)
 }
 
 func clockCommand() command {
@@ -189,8 +189,9 @@ func showClock(_ context.Context, s streams, args []string) error {
 	}
 	if *confirm {
 		privateFiles()
-		if at = now; own.write(at) != nil {
-			return own.write(at)
+		at = now
+		if err := own.write(at); err != nil {
+			return err
 		}
 	}
 	seen := "not kept yet: Remora has not run for a minute"
