@@ -50,12 +50,7 @@ func TestLargeBodiesInASmallMachine(t *testing.T) {
 				_, _ = io.WriteString(w, `{"choices":[{"message":{"role":"assistant","content":"ok"},"finish_reason":"stop"}]}`)
 			}))
 			t.Cleanup(model.Close)
-			m := &million{t: t, dir: rigDir(t), part: smallPart}
-			limit := int64(smallMachine)
-			if storagetest.Raced() {
-				limit, m.part = 8*limit, 8*m.part
-			}
-			m.group = storagetest.NewGroup(t, "bodies-"+kind, limit)
+			m := inSmallMachine(t, "bodies-"+kind)
 			serve := m.launch(model.URL)
 			var anon, proxy, store int64 // bytes at most
 			over := make(chan struct{})
@@ -121,12 +116,7 @@ func TestManyStreamsInASmallMachine(t *testing.T) {
 		_, _ = io.WriteString(w, `data: {"choices":[{"delta":{},"finish_reason":"stop"}]}`+"\n\ndata: [DONE]\n\n")
 	}))
 	t.Cleanup(model.Close)
-	m := &million{t: t, dir: rigDir(t), part: smallPart}
-	limit := int64(smallMachine)
-	if storagetest.Raced() {
-		limit, m.part = 8*limit, 8*m.part
-	}
-	m.group = storagetest.NewGroup(t, "streams", limit)
+	m := inSmallMachine(t, "streams")
 	m.launch(model.URL)
 	client := &http.Client{Transport: &http.Transport{}}
 	defer client.CloseIdleConnections()

@@ -55,12 +55,7 @@ func TestLoad(t *testing.T) {
 		_, _ = io.WriteString(w, `data: {"choices":[{"delta":{},"finish_reason":"stop"}]}`+"\n\ndata: [DONE]\n\n")
 	}))
 	t.Cleanup(model.Close)
-	m := &million{t: t, dir: rigDir(t), part: smallPart}
-	limit := int64(smallMachine)
-	if storagetest.Raced() {
-		limit, m.part = 8*limit, 8*m.part
-	}
-	m.group = storagetest.NewGroup(t, "load", limit)
+	m := inSmallMachine(t, "load")
 	serve := m.launch(model.URL)
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 32}, Timeout: patience}
 	defer client.CloseIdleConnections()

@@ -122,16 +122,25 @@ type million struct {
 
 const turnsPerUser = 1000
 
-// newMillion starts a Remora in a group of that name with a small machine's
-// memory. child is its store's process.
-func newMillion(t *testing.T, group string, turns int, env ...string) (m *million, serve *exec.Cmd, child int) {
+// inSmallMachine returns a Remora that is not started yet, in a control group of
+// that name with a small machine's memory.
+func inSmallMachine(t *testing.T, group string) *million {
 	t.Helper()
-	m = &million{t: t, dir: rigDir(t), turns: turns, part: smallPart}
+	m := &million{t: t, dir: rigDir(t), part: smallPart}
 	limit := int64(smallMachine)
 	if storagetest.Raced() {
 		limit, m.part = 8*limit, 8*m.part
 	}
 	m.group = storagetest.NewGroup(t, group, limit)
+	return m
+}
+
+// newMillion starts a Remora in a group of that name with a small machine's
+// memory. child is its store's process.
+func newMillion(t *testing.T, group string, turns int, env ...string) (m *million, serve *exec.Cmd, child int) {
+	t.Helper()
+	m = inSmallMachine(t, group)
+	m.turns = turns
 	model := httptest.NewServer(http.HandlerFunc(m.answer))
 	t.Cleanup(model.Close)
 	serve = m.launch(model.URL, env...)
