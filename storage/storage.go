@@ -118,6 +118,14 @@ const ProjectTag = "project:"
 // outdated.
 const OutdatedTag = "outdated"
 
+// ResourceTag is the prefix of a tag that names the document of a resource, by
+// its URI.
+const ResourceTag = "resource:"
+
+// PrivateTag marks a memory that goes only to upstreams that the policy names
+// for it.
+const PrivateTag = "private"
+
 // Role is the role of a speaker.
 type Role string
 
@@ -192,6 +200,7 @@ type Write struct {
 type Query struct {
 	Kinds        []Kind // empty = all
 	Conversation string // "" = all
+	Newest       bool   // the newest first
 	After        string // Next of the previous page; "" = from the start
 	Limit        int    // <= 0 or > MaxPage means MaxPage
 }
@@ -226,7 +235,8 @@ type Store interface {
 	// Memory returns one memory, [ErrNotFound] also if it has expired or been
 	// deleted, or [ErrDamaged].
 	Memory(ctx context.Context, scope Scope, id string) (Memory, error)
-	// Scan pages through a scope in order of EventTime, oldest first, then id.
+	// Scan pages through a scope in order of EventTime, then id: the oldest
+	// first, or with Query.Newest the newest.
 	Scan(ctx context.Context, scope Scope, q Query) (Page, error)
 	// Delete removes memories and returns how many there were. Unknown ids are
 	// not an error.
@@ -254,18 +264,27 @@ const (
 	BucketIndex   Bucket = "index"   // derived from memories by recall: index snapshots, vectors
 	BucketSummary Bucket = "summary" // conversation summaries
 	BucketAudit   Bucket = "audit"   // audit records
+
+	BucketRevision Bucket = "revision" // memories as they were before somebody changed them
+	BucketTrash    Bucket = "trash"    // what somebody deleted, until its bytes go
+	BucketEntry    Bucket = "entry"    // keyed memory of tools
+	BucketExchange Bucket = "exchange" // receipts: what requests were given, and why
 )
 
 // Buckets lists all buckets; a store refuses any other with [ErrInvalid].
 func Buckets() []Bucket {
-	return []Bucket{BucketSpool, BucketLedger, BucketIndex, BucketSummary, BucketAudit}
+	return []Bucket{
+		BucketSpool, BucketLedger, BucketIndex, BucketSummary, BucketAudit, BucketRevision, BucketTrash, BucketEntry, BucketExchange,
+	}
 }
 
 // Volatile reports whether records of this bucket can be rebuilt or done
 // without. A crash of the machine may lose those that were put after the last
 // durable write; a crash of the process loses none. Deleting them is always
 // durable.
-func (b Bucket) Volatile() bool { return b == BucketLedger || b == BucketIndex }
+func (b Bucket) Volatile() bool {
+	return b == BucketLedger || b == BucketIndex || b == BucketExchange
+}
 
 // Record is a local record. Values are sealed like memories.
 type Record struct {

@@ -128,8 +128,12 @@ func get(txn *badgerdb.Txn, key []byte) ([]byte, error) {
 // newIterator iterates over the live keys with a prefix. Values are stored with
 // their keys, so nothing is prefetched.
 func newIterator(txn *badgerdb.Txn, prefix []byte) *badgerdb.Iterator {
+	return txn.NewIterator(iteratorOptions(prefix))
+}
+
+func iteratorOptions(prefix []byte) badgerdb.IteratorOptions {
 	o := badgerdb.DefaultIteratorOptions
 	o.Prefix = prefix
 	o.PrefetchValues = false
-	return txn.NewIterator(o)
+	return o
 }

@@ -29,6 +29,9 @@ func (n namer) scanTag(scope hash16, q storage.Query) cursorTag {
 		kinds = append(kinds, string(k))
 	}
 	slices.Sort(kinds)
+	if q.Newest {
+		kinds = append(kinds, "", "newest") // a kind is never empty
+	}
 	parts := append([]string{string(scope[:]), q.Conversation}, slices.Compact(kinds)...)
 	return cursorTag{n, n.hash("scan", parts...)}
 }

@@ -18,7 +18,7 @@ import (
 //	'i' | scope 16 | id 16                          the memory's place and fingerprint: see pointer
 //	'd' | scope 16 | 0                              sealed digest of the scope's memories: count 8 | sum 8
 //	't' | scope 16 | turn 16                        passages of the turn 4 | expiry 8
-//	b   | scope 16 | key 16                         sealed local record; b names the bucket: s l x y a
+//	b   | scope 16 | key 16                         sealed local record; b names the bucket: s l x y a r u e o
 //	'c' | scope 16 | b | key 16 | generation 8 | n 4   sealed n-th piece of a record's value
 //	'z' | 'w'                                       time 8 of the oldest deletion whose bytes are still in the files
 //
@@ -62,6 +62,14 @@ func levelOf(b storage.Bucket) byte {
 		return 'y'
 	case storage.BucketAudit:
 		return 'a'
+	case storage.BucketRevision:
+		return 'r'
+	case storage.BucketTrash:
+		return 'u'
+	case storage.BucketEntry:
+		return 'e'
+	case storage.BucketExchange:
+		return 'o'
 	}
 	return 0
 }

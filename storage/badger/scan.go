@@ -1,6 +1,7 @@
 package badger
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -52,7 +53,13 @@ func (sc *scanner) run(ctx context.Context, txn *badgerdb.Txn) error {
 	if sc.after != nil {
 		seek = appendTime(slices.Clone(prefix), sc.after.at)
 	}
-	it := newIterator(txn, prefix)
+	o := iteratorOptions(prefix)
+	if sc.query.Newest {
+		o.Reverse = true
+		// Before every longer key that begins with it, in this order.
+		seek = append(slices.Clone(seek), bytes.Repeat([]byte{0xff}, 8+hashSize+1)...)
+	}
+	it := txn.NewIterator(o)
 	defer it.Close()
 	var plain []byte
 	n := 0
@@ -107,7 +114,7 @@ func (sc *scanner) add(buf, diskKey, value []byte, at storage.Time) ([]byte, err
 		}
 		return plain, nil
 	}
-	if !selects(sc.query, &m) || sc.after != nil && at == sc.after.at && m.ID <= sc.after.id {
+	if !selects(sc.query, &m) || sc.after != nil && at == sc.after.at && sc.order(m.ID, sc.after.id) <= 0 {
 		return plain, nil
 	}
 	m.Scope, m.Version = sc.key.scope, version
@@ -139,7 +146,15 @@ func (sc *scanner) trim() {
 }
 
 func (sc *scanner) sortGroup() {
-	slices.SortFunc(sc.group, func(a, b sizedMemory) int { return cmp.Compare(a.ID, b.ID) })
+	slices.SortFunc(sc.group, func(a, b sizedMemory) int { return sc.order(a.ID, b.ID) })
+}
+
+// order compares two ids of one event time.
+func (sc *scanner) order(a, b string) int {
+	if sc.query.Newest {
+		a, b = b, a
+	}
+	return cmp.Compare(a, b)
 }
 
 // likelyFull is the number of memories from which a page is likely to become

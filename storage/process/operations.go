@@ -182,6 +182,7 @@ var scan = operation[scanArgs, storage.Page]{
 		codeScope(c, &a.scope)
 		wire.Strings(c, &a.query.Kinds)
 		wire.String(c, &a.query.Conversation)
+		c.Bool(&a.query.Newest)
 		wire.String(c, &a.query.After)
 		wire.Int(c, &a.query.Limit)
 	},

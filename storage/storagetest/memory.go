@@ -167,7 +167,11 @@ func (m *Mem) Scan(ctx context.Context, scope storage.Scope, q storage.Query) (s
 	if err := scope.Validate(); err != nil {
 		return storage.Page{}, err
 	}
-	tag := fmt.Sprintf("%q %q %q", scope, q.Kinds, q.Conversation)
+	tag := fmt.Sprintf("%q %q %q %v", scope, q.Kinds, q.Conversation, q.Newest)
+	order := strings.Compare
+	if q.Newest {
+		order = func(a, b string) int { return strings.Compare(b, a) }
+	}
 	after, err := parseCursor(q.After, tag)
 	if err != nil {
 		return storage.Page{}, err
@@ -175,14 +179,14 @@ func (m *Mem) Scan(ctx context.Context, scope storage.Scope, q storage.Query) (s
 	var found, gone []storage.Memory
 	for _, n := range m.memories[scope] {
 		switch {
-		case q.After != "" && position(n) <= after:
+		case q.After != "" && order(position(n), after) <= 0:
 		case expired(n.ExpiresAt, storage.TimeOf(time.Now())):
 			gone = append(gone, n)
 		case (len(q.Kinds) == 0 || slices.Contains(q.Kinds, n.Kind)) && (q.Conversation == "" || q.Conversation == n.Conversation):
 			found = append(found, clone(n))
 		}
 	}
-	slices.SortFunc(found, func(a, b storage.Memory) int { return cmp.Compare(position(a), position(b)) })
+	slices.SortFunc(found, func(a, b storage.Memory) int { return order(position(a), position(b)) })
 	page := storage.Page{Memories: found}
 	last := ""
 	if limit := storage.PageLimit(q.Limit); len(found) > limit {
@@ -191,7 +195,7 @@ func (m *Mem) Scan(ctx context.Context, scope storage.Scope, q storage.Query) (s
 		page.Next = makeCursor(last, tag)
 	}
 	for i := range gone {
-		if last == "" || position(gone[i]) <= last {
+		if last == "" || order(position(gone[i]), last) <= 0 {
 			page.Expired.Add(&gone[i])
 		}
 	}

@@ -2,6 +2,7 @@ package storagetest
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/remora-proxy/remora/storage"
@@ -15,6 +16,10 @@ func scanOrder(t *testing.T, o Opened) {
 	want := []string{"c", "f", "b", "e", "d", "a"}
 	for _, limit := range []int{0, -1, 1, 2, 3, 5, 6, 7, storage.MaxPage + 1} {
 		diff(t, fmt.Sprint("limit ", limit), ids(scanAll(t, o.Store, scope, storage.Query{Limit: limit})), want)
+	}
+	slices.Reverse(want)
+	for _, limit := range []int{7, 500, 501, 1000} {
+		diff(t, fmt.Sprint("newest, limit ", limit), ids(scanAll(t, o.Store, scope, storage.Query{Limit: limit, Newest: true})), want)
 	}
 	page, err := o.Store.Scan(t.Context(), scope, storage.Query{Limit: len(want)})
 	if err != nil || page.Next != "" {
@@ -58,6 +63,7 @@ func scanFilters(t *testing.T, o Opened) {
 		{storage.Query{Kinds: []storage.Kind{storage.KindFact}}, []string{"m01", "m04", "m07", "m10"}},
 		{storage.Query{Kinds: []storage.Kind{storage.KindFact, storage.KindResource}, Conversation: "one"}, []string{"m02", "m04", "m08", "m10"}},
 		{storage.Query{Conversation: "two"}, []string{"m01", "m03", "m05", "m07", "m09", "m11"}},
+		{storage.Query{Conversation: "two", Newest: true}, []string{"m11", "m09", "m07", "m05", "m03", "m01"}},
 		{storage.Query{Conversation: "three"}, nil},
 		{storage.Query{Kinds: []storage.Kind{storage.KindEntry}}, nil},
 	} {
