@@ -166,6 +166,9 @@ func (e *erasure) deleteMemories(ids []string) error {
 			return err
 		}
 	}
+	if err := e.surely(func() error { return e.forgetCopies(ids) }); err != nil {
+		return err
+	}
 	delete(e.auditor.scopes, e.scope) // to be read again
 	e.out.At = storage.TimeOf(time.Now())
 	return nil

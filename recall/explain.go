@@ -1,5 +1,12 @@
 package recall
 
+import (
+	"context"
+	"slices"
+
+	"github.com/remora-proxy/remora/storage"
+)
+
 // Names of the parts of a score. Those with a term and PartVector are addends,
 // the others are factors.
 const (
@@ -24,6 +31,29 @@ const (
 	PartNameAnswer   = "nameAnswer"
 	PartConstraint   = "constraint" // it is a constraint, shown whatever its words: the only part
 )
+
+// explainPolicy adds to an explained result what would have been in it but for
+// Request.NoPrivate and Request.Allow. It costs a second search.
+func (e *searcher) explainPolicy(ctx context.Context, ix *index, req *Request, like *likeness, res *Result) error {
+	open := *req
+	open.NoPrivate, open.Allow, open.Explain, open.Lines, open.Into = false, nil, false, false, nil
+	all, err := e.search(ctx, ix, &open, like)
+	if err != nil {
+		return err
+	}
+	for i := range all.Memories {
+		m := &all.Memories[i]
+		if !req.allows(&m.Memory) && len(res.Cut) < MaxTopK {
+			res.Cut = append(res.Cut, Cut{ID: m.Memory.ID, Score: m.Score, Reason: CutPolicy})
+		}
+	}
+	return nil
+}
+
+// allows reports whether a memory may be returned, by its kind and tags.
+func (r *Request) allows(m *storage.Memory) bool {
+	return !(r.NoPrivate && slices.Contains(m.Tags, storage.PrivateTag)) && (r.Allow == nil || r.Allow(m.Kind, m.Tags))
+}
 
 // explain takes the score of one turn apart. A concept's addend is divided
 // among its fields in proportion to what each adds to x, so that all addends

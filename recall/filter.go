@@ -18,6 +18,9 @@ type filter struct {
 	hashes    []uint32        // sorted chainHash of each
 	marks     [64]uint64      // a bit for each of the hashes, by its lower twelve
 	visible   map[string]struct{}
+
+	noPrivate bool
+	allow     func(storage.Kind, []string) bool
 }
 
 // filter makes the filter of a request in f, of which only the memory for
@@ -31,6 +34,7 @@ func (e *searcher) filter(ix *index, req *Request, f *filter) {
 		ix: ix, hashes: f.hashes[:0], now: storage.TimeOf(req.Now), chat: -2, visible: req.VisibleIDs,
 		resources: slices.Contains(scopes, Resources), everyone: slices.Contains(scopes, AllUserMemory),
 	}
+	f.noPrivate, f.allow = req.NoPrivate && ix.private, req.Allow
 	f.episodes = f.everyone || slices.Contains(scopes, CurrentChat)
 	if !f.everyone && req.Conversation != "" {
 		if c, ok := ix.convs.find(req.Conversation); ok {
@@ -96,7 +100,25 @@ func (f *filter) reset() {
 
 // anyKind reports whether every live turn passes, except those that the request
 // has.
-func (f *filter) anyKind() bool { return f.resources && f.everyone }
+func (f *filter) anyKind() bool { return f.resources && f.everyone && !f.restricted() }
+
+// restricted reports whether some turns must not be returned, whatever the
+// request asks for.
+func (f *filter) restricted() bool { return f.noPrivate || f.allow != nil }
+
+// forbids reports whether a memory of the turn must not be returned. What was
+// said in one exchange is not torn apart.
+func (f *filter) forbids(t *turn) bool {
+	if f.noPrivate && t.flags&turnPrivate != 0 {
+		return true
+	}
+	for i := t.mem; f.allow != nil && i < t.mem+int32(t.count); i++ {
+		if kind, tags := f.ix.labels(i); !f.allow(kind, tags) {
+			return true
+		}
+	}
+	return false
+}
 
 // hides reports whether the request has turns.
 func (f *filter) hides() bool { return len(f.chains) > 0 }
@@ -117,7 +139,7 @@ func (f *filter) pass(n int32) bool {
 	} else if !f.episodes || !f.everyone && t.conv != f.chat {
 		return false
 	}
-	return !f.carries(t)
+	return !f.carries(t) && !(f.restricted() && f.forbids(t))
 }
 
 // shows reports whether passage i of a turn that passed may be shown.

@@ -40,6 +40,7 @@ type index struct {
 	ids    []uint64 // these hashes, while the index is built
 
 	live, liveMems     int
+	private            bool  // a turn had turnPrivate since the index was made
 	liveFacts          int   // among the live turns
 	userLen, userTurns int64 // sums over live turns, for mean lengths
 	asstLen, asstTurns int64
@@ -94,6 +95,7 @@ const (
 	turnResource       // a passage of a document
 	turnExpires        // at least one of its memories expires
 	turnSpoken         // a passage of the user's, followed by at most one of the assistant's
+	turnPrivate        // at least one of its memories has storage.PrivateTag
 )
 
 // lastDay returns the last whole day before a time, in days since the epoch.
@@ -252,6 +254,10 @@ func (ix *index) put(ps []passage) {
 			if t.speaker == 0 {
 				t.speaker = ix.speaker(p.memory.Provenance.Speaker)
 			}
+		}
+		if slices.Contains(p.memory.Tags, storage.PrivateTag) {
+			t.flags |= turnPrivate
+			ix.private = true
 		}
 		if p.memory.ExpiresAt != 0 {
 			if day := lastDay(p.memory.ExpiresAt); t.flags&turnExpires == 0 || day < t.lives {

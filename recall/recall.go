@@ -71,6 +71,11 @@ type Request struct {
 	// of its history has others. At most 256 count.
 	VisibleTurns int
 	VisibleIDs   map[string]struct{}
+	// NoPrivate leaves out turns with memories that have storage.PrivateTag.
+	// Allow, if not nil, leaves out turns with memories for whose kind and tags
+	// it returns false; it is called for every candidate, so it must be fast.
+	NoPrivate bool
+	Allow     func(kind storage.Kind, tags []string) bool
 	// Project is what the request is about, as in storage.ProjectTag, or "" if
 	// that is unknown. Conversations about it rank higher.
 	Project      string
@@ -124,6 +129,7 @@ const (
 	CutTopK      Reason = "topK"      // ranked below the last
 	CutFloor     Reason = "floor"     // far below the best
 	CutEmpty     Reason = "empty"     // small talk
+	CutPolicy    Reason = "policy"    // Request.NoPrivate or Request.Allow leaves it out
 )
 
 // Cut is a candidate that was not returned.

@@ -465,6 +465,29 @@ func (ix *index) expires(i int32) storage.Time {
 	return 0
 }
 
+// labels returns the kind and the tags of memory i.
+func (ix *index) labels(i int32) (kind storage.Kind, tags []string) {
+	u := ix.head(i).rest
+	d := ix.identity(&u, ix.mems[i].turn)
+	if d.mark&markConversation != 0 {
+		u.raw()
+	}
+	if d.mark&markTimes != 0 {
+		for range 4 {
+			u.uint()
+		}
+	}
+	if d.mark&markLists != 0 {
+		u.skipStrings("")
+		tags = u.strings()
+	}
+	if d.mark&markScores != 0 {
+		var a float64
+		u.scores(&a, &a, &a)
+	}
+	return ix.unpackShape(&u).kind, tags
+}
+
 // arena stores the packed memories of an index in chunks, so that growing never
 // copies them. It is append-only; an index that wastes too much is rebuilt.
 type arena struct {

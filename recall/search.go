@@ -114,6 +114,9 @@ func (e *searcher) search(ctx context.Context, ix *index, req *Request, like *li
 	q.reset()
 	e.queries.Put(q)
 	res.Terms = terms
+	if err == nil && req.Explain && terms > 0 && (req.NoPrivate && ix.private || req.Allow != nil) {
+		err = e.explainPolicy(ctx, ix, req, like, &res)
+	}
 	return res, err
 }
 

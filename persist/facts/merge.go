@@ -134,16 +134,39 @@ func (c *Changes) current(ctx context.Context, f *fact) (*storage.Memory, error)
 
 // Merge takes one candidate in.
 func (c *Changes) Merge(ctx context.Context, from *extract.Candidate, o Origin) (Outcome, error) {
-	m := c.cfg.newFact(c.set.scope, from, o)
+	out, _, err := c.merge(ctx, c.cfg.newFact(c.set.scope, from, o), from)
+	return out, err
+}
+
+// MergeGiven takes in a fact that somebody gives by hand, under a turn that
+// nothing else has. m has its text, and what else is known of it; the rest is
+// filled in. It returns the id under which the store has it after the changes:
+// of m, or of the fact that says the same.
+func (c *Changes) MergeGiven(ctx context.Context, m storage.Memory, turn string) (id string, out Outcome, err error) {
+	if m.ID == "" {
+		m.ID = ID(c.set.scope, turn, m.Text)
+	}
+	m.Priority, m.Confidence = cmp.Or(m.Priority, c.cfg.KeepLonger), cmp.Or(m.Confidence, firstConfidence)
+	if m.ExpiresAt == 0 {
+		m.ExpiresAt = storage.TimeOf(time.Now()) + storage.Time(c.cfg.LongRetention.Milliseconds())
+	}
+	m.Provenance.Role = cmp.Or(m.Provenance.Role, storage.RoleUser)
+	from := &extract.Candidate{Quote: m.Text, Time: m.EventTime.Std(), Order: 1, Suspicious: m.Trust == 0, Score: extract.Score{Total: m.Priority}}
+	out, id, err = c.merge(ctx, m, from)
+	return id, out, err
+}
+
+// merge takes in a new fact and returns the id of what says the same now.
+func (c *Changes) merge(ctx context.Context, m storage.Memory, from *extract.Candidate) (Outcome, string, error) {
 	f := parse(&m)
 	f.order = c.set.statements + from.Order
 	if known := c.set.byID[m.ID]; known != nil {
-		if m, err := c.current(ctx, known); err != nil || m != nil {
-			return Known, err
+		if kept, err := c.current(ctx, known); err != nil || kept != nil {
+			return Known, m.ID, err
 		}
 	}
 	if c.set.buried(f) {
-		return Forgotten, nil
+		return Forgotten, "", nil
 	}
 	put := func() {
 		kept := c.put(m)
@@ -152,12 +175,12 @@ func (c *Changes) Merge(ctx context.Context, from *extract.Candidate, o Origin) 
 	if from.Suspicious {
 		m.Trust, m.Tags = extract.Quarantined, append(m.Tags, TagQuarantined)
 		put()
-		return Quarantined, nil
+		return Quarantined, m.ID, nil
 	}
 	if same, err := c.duplicate(ctx, f); err != nil {
-		return Known, err
+		return Known, "", err
 	} else if same != nil {
-		return c.reinforce(same, from, m.ID, f.order), nil
+		return c.reinforce(same, from, m.ID, f.order), same.ID, nil
 	}
 	conflicting := c.conflicting(f)
 	f.correction = from.Correction
@@ -171,7 +194,7 @@ func (c *Changes) Merge(ctx context.Context, from *extract.Candidate, o Origin) 
 	for _, old := range conflicting {
 		stored, err := c.current(ctx, old)
 		if err != nil {
-			return out, err
+			return out, "", err
 		}
 		if stored == nil {
 			continue
@@ -184,7 +207,7 @@ func (c *Changes) Merge(ctx context.Context, from *extract.Candidate, o Origin) 
 			m.SupersededBy = old.id
 			put()
 			c.turns[m.Provenance.Turn] = true
-			return Stale, nil
+			return Stale, m.ID, nil
 		}
 		stored.ValidTo, stored.SupersededBy = max(m.EventTime, stored.ValidFrom), m.ID // ValidFrom is later if a clock was ahead
 		tag := tagSupersedes
@@ -197,7 +220,7 @@ func (c *Changes) Merge(ctx context.Context, from *extract.Candidate, o Origin) 
 		out = Superseded
 	}
 	put()
-	return out, nil
+	return out, m.ID, nil
 }
 
 // Merged notes that an audit's candidates were all merged, so that the

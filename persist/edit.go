@@ -1,0 +1,417 @@
+package persist
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/remora-proxy/remora/persist/extract"
+	"github.com/remora-proxy/remora/persist/facts"
+	"github.com/remora-proxy/remora/redact"
+	"github.com/remora-proxy/remora/storage"
+)
+
+// A person, or a program for one, changes single memories by hand: adds,
+// corrects, discards, and takes back. Each change keeps the version before it
+// as a [Revision]. What is discarded is recalled no more and nothing is made of
+// it again, but it can be brought back until its bytes go, after [UndoTime].
+
+// UndoTime is how long a discarded memory can be brought back.
+const UndoTime = 24 * time.Hour
+
+// Errors of changes by hand. They wrap storage.ErrInvalid, except ErrChanged.
+var (
+	// ErrSecret: the text hides a secret, and is kept nowhere.
+	ErrSecret = fmt.Errorf("the text holds a secret: %w", storage.ErrInvalid)
+	// ErrNoText: nothing is left of the text once it is redacted.
+	ErrNoText = fmt.Errorf("nothing is left of the text once it is redacted: %w", storage.ErrInvalid)
+	// ErrChanged: the memory has another version than the caller expects.
+	ErrChanged = errors.New("the memory was changed meanwhile")
+)
+
+// Cause is who makes a change, and why. Both may be empty.
+type Cause struct{ By, Why string }
+
+// prepareText redacts a text that somebody gives by hand and returns its
+// originals as they are stored.
+func (p *Pipeline) prepareText(ctx context.Context, scope storage.Scope, given string) (string, map[string]string, error) {
+	turn, err := p.redactor.prepare(Turn{Scope: scope, Messages: []Message{{Role: storage.RoleUser, Text: given}}})
+	switch {
+	case errors.Is(err, errDeclined): // asked for by hand, and so not declined
+		turn.Messages = make([]Message, 1)
+		turn.Messages[0].Text, turn.Messages[0].Originals = p.redactor.cut(given)
+	case err != nil:
+		return "", nil, ErrNoText
+	}
+	turn.Scope = scope
+	said := &turn.Messages[0]
+	if said.Text == "" {
+		return "", nil, ErrNoText
+	}
+	if p.redactor.rules != nil && p.redactor.rules.HidesSecret(said.Text) {
+		return "", nil, ErrSecret
+	}
+	salt, err := p.redactor.salt(ctx, turn)
+	if err != nil {
+		return "", nil, err
+	}
+	return said.Text, redact.EncodeOriginals(salt, said.Originals), nil
+}
+
+// Saved is what became of a memory that was added.
+type Saved struct {
+	// Memory is as it is stored: the added one, or the one that says the same.
+	Memory storage.Memory
+	// Known reports that one was there that says the same. It counts as said
+	// again.
+	Known bool
+	// Superseded reports that an older statement gave way to this one.
+	Superseded bool
+}
+
+// Remember adds memories by hand: facts, which take the place of those that
+// they contradict, and passages of documents. Of each the caller sets Kind,
+// Text and what else it knows; ID may be empty. Texts are redacted. Facts that
+// say what is known reinforce it. It fails with the first memory that can't be
+// added, and reports those before it.
+func (p *Pipeline) Remember(ctx context.Context, scope storage.Scope, ms ...storage.Memory) (saved []Saved, err error) {
+	prepared := slices.Clone(ms)
+	for i := range prepared {
+		m := &prepared[i]
+		if m.Text, m.Redactions, err = p.prepareText(ctx, scope, m.Text); err != nil {
+			return nil, fmt.Errorf("memory %d: %w", i, err)
+		}
+		now := storage.TimeOf(time.Now())
+		m.Scope, m.EventTime = scope, cmp.Or(m.EventTime, now)
+		m.ValidFrom = cmp.Or(m.ValidFrom, m.EventTime)
+		m.Trust = extract.Trust(true, m.Text)
+	}
+	_, err = p.erasing(ctx, scope, func(e *erasure) error {
+		for i := range prepared {
+			s, err := e.remember(&prepared[i])
+			if err != nil {
+				return err
+			}
+			saved = append(saved, s)
+		}
+		return nil
+	})
+	return saved, err
+}
+
+func (e *erasure) remember(m *storage.Memory) (Saved, error) {
+	if m.Kind != storage.KindFact {
+		if m.ID == "" {
+			m.ID = randomID("m")
+		}
+		return e.put(*m)
+	}
+	if err := e.passages.lock(e.ctx); err != nil {
+		return Saved{}, err
+	}
+	defer e.passages.unlock()
+	known := e.auditor.scopes[e.scope]
+	if known == nil {
+		var err error
+		if known, err = e.auditor.loadScope(e.ctx, e.scope, func(time.Duration) {}); err != nil {
+			return Saved{}, err
+		}
+	}
+	defer delete(e.auditor.scopes, e.scope) // to be read again
+	changes := facts.NewChanges(known.Set, e.store, e.cfg.Facts.Config)
+	id, outcome, err := changes.MergeGiven(e.ctx, *m, randomID("by-hand-"))
+	if err != nil {
+		return Saved{}, err
+	}
+	passages, err := changes.Passages(e.ctx)
+	if err != nil {
+		return Saved{}, err
+	}
+	for batch := range slices.Chunk(append(passages, changes.Written()...), factsPerWrite) {
+		if err := e.surely(func() error { return e.store.Put(e.ctx, []storage.Write{{Scope: e.scope, Memories: batch}}) }); err != nil {
+			return Saved{}, err
+		}
+		e.index.add(e.scope, batch)
+	}
+	stored, err := e.store.Memory(e.ctx, e.scope, id)
+	return Saved{stored, outcome == facts.Reinforced || outcome == facts.Known, outcome == facts.Superseded}, err
+}
+
+// put writes a memory as it is, unless the store has the same.
+func (e *erasure) put(m storage.Memory) (Saved, error) {
+	was, err := e.store.Memory(e.ctx, e.scope, m.ID)
+	if err == nil && was.DeletedAt == 0 && was.Text == m.Text && was.Kind == m.Kind {
+		return Saved{Memory: was, Known: true}, nil
+	}
+	after, err := e.write(m)
+	return Saved{Memory: after}, err
+}
+
+// write stores memories and updates the index. It returns the last as stored.
+func (e *erasure) write(ms ...storage.Memory) (last storage.Memory, err error) {
+	for i := range ms {
+		ms[i].UpdatedAt = 0 // the store's to set
+	}
+	for batch := range slices.Chunk(ms, factsPerWrite) {
+		if err := e.surely(func() error { return e.store.Put(e.ctx, []storage.Write{{Scope: e.scope, Memories: batch}}) }); err != nil {
+			return last, err
+		}
+		e.index.add(e.scope, batch)
+	}
+	delete(e.auditor.scopes, e.scope) // to be read again
+	return e.store.Memory(e.ctx, e.scope, ms[len(ms)-1].ID)
+}
+
+// Edit changes a memory by hand. change gets it as it is and returns an error
+// to leave it so. version is what the caller expects, 0 = any. A new text is
+// redacted.
+func (p *Pipeline) Edit(ctx context.Context, scope storage.Scope, id string, version uint64, cause Cause, change func(*storage.Memory) error) (after storage.Memory, err error) {
+	_, err = p.erasing(ctx, scope, func(e *erasure) error {
+		before, err := e.store.Memory(ctx, scope, id)
+		if err != nil {
+			return err
+		}
+		if before.DeletedAt != 0 {
+			return storage.ErrNotFound
+		}
+		if version != 0 && version != before.Version {
+			return ErrChanged
+		}
+		changed := before
+		changed.Tags = slices.Clone(before.Tags)
+		if err := change(&changed); err != nil {
+			return err
+		}
+		if changed.Text != before.Text {
+			var originals map[string]string
+			if changed.Text, originals, err = p.prepareText(ctx, scope, changed.Text); err != nil {
+				return err
+			}
+			if changed.Redactions = maps.Clone(before.Redactions); len(originals) > 0 {
+				if changed.Redactions == nil {
+					changed.Redactions = map[string]string{}
+				}
+				maps.Copy(changed.Redactions, originals)
+			}
+			changed.Trust = extract.Trust(true, changed.Text)
+		}
+		if err := e.keepRevisions(OpEdit, "", cause, before); err != nil {
+			return err
+		}
+		if after, err = e.write(changed); err == nil && changed.Text != before.Text {
+			e.notifyErased(id)
+		}
+		return err
+	})
+	return after, err
+}
+
+// notifyErased has memories taken out of what later requests replay.
+func (e *erasure) notifyErased(ids ...string) {
+	e.index.notify(func(x Indexer) {
+		if o, ok := x.(ErasureObserver); ok {
+			o.Erased(e.scope, ids...)
+		}
+	})
+}
+
+// discarded is a record of the trash: what was discarded together.
+type discarded struct {
+	Version int
+	IDs     []string
+	Due     storage.Time // when the bytes go
+}
+
+const discardedVersion = 1
+
+// Discard marks memories as deleted, and the facts that were made of passages
+// among them. They can be brought back for [UndoTime] with [Pipeline.Undo]. It
+// fails with storage.ErrNotFound if none of the ids is of the scope.
+func (p *Pipeline) Discard(ctx context.Context, scope storage.Scope, cause Cause, ids ...string) (gone []storage.Memory, err error) {
+	_, err = p.erasing(ctx, scope, func(e *erasure) error {
+		named, err := e.find(ids)
+		if err != nil {
+			return err
+		}
+		if err := e.addDerived(named); err != nil {
+			return err
+		}
+		now := storage.TimeOf(time.Now())
+		for _, id := range slices.Sorted(maps.Keys(named.ids)) {
+			m, err := e.store.Memory(ctx, scope, id)
+			switch {
+			case errors.Is(err, storage.ErrNotFound), err == nil && m.DeletedAt != 0:
+				continue
+			case err != nil:
+				return err
+			}
+			gone = append(gone, m)
+		}
+		if len(gone) == 0 {
+			return storage.ErrNotFound
+		}
+		group := randomID("")
+		if err := e.keepRevisions(OpDelete, group, cause, gone...); err != nil {
+			return err
+		}
+		marked, kept := slices.Clone(gone), make([]string, len(gone))
+		for i := range marked {
+			marked[i].DeletedAt, kept[i] = now, marked[i].ID
+		}
+		if err := e.discard(group, marked); err != nil {
+			return err
+		}
+		for turn := range named.turns { // an audit that is due must not bring its words back
+			e.auditor.forgetTurn(scope, turn, named.passages[turn] != nil)
+		}
+		if _, err := e.write(marked...); err != nil {
+			return err
+		}
+		e.notifyErased(kept...)
+		return nil
+	})
+	return gone, err
+}
+
+// discard notes in the trash which of the memories are deleted, so that their
+// bytes go, and has nothing made of them again. If none is, what was noted
+// under the group is taken back.
+func (e *erasure) discard(group string, ms []storage.Memory) error {
+	trash := storage.Record{Bucket: storage.BucketTrash, Scope: e.scope, Key: group}
+	var ids []string
+	var buried []storage.Memory
+	for i := range ms {
+		if ms[i].DeletedAt != 0 {
+			ids, buried = append(ids, ms[i].ID), append(buried, ms[i])
+		}
+	}
+	switch {
+	case group == "":
+		return nil
+	case len(ids) == 0:
+		return e.deleteRecords(e.ctx, []storage.RecordRef{trash.Ref()})
+	}
+	now := storage.TimeOf(time.Now())
+	var err error
+	if trash.Value, err = json.Marshal(discarded{discardedVersion, ids, now + storage.Time(UndoTime.Milliseconds())}); err != nil {
+		return err
+	}
+	if err := e.putTombstones(facts.Tombstones(e.scope, factsAmong(buried), now, e.cfg.Facts.LongRetention)); err != nil {
+		return err
+	}
+	return e.local.PutRecords(e.ctx, []storage.Record{trash})
+}
+
+func factsAmong(ms []storage.Memory) (out []storage.Memory) {
+	for i := range ms {
+		if ms[i].Kind == storage.KindFact {
+			out = append(out, ms[i])
+		}
+	}
+	return out
+}
+
+// Undo takes back the last change of a memory by hand, and what was discarded
+// with it. Undoing twice brings the change back. It fails with
+// storage.ErrNotFound if no change is known.
+func (p *Pipeline) Undo(ctx context.Context, scope storage.Scope, id string, cause Cause) (restored []storage.Memory, err error) {
+	_, err = p.erasing(ctx, scope, func(e *erasure) error {
+		last, err := e.lastRevisions(id)
+		if err != nil {
+			return err
+		}
+		var now, before []storage.Memory
+		var tombstones []storage.RecordRef
+		for _, r := range last {
+			m, err := e.store.Memory(ctx, scope, r.Before.ID)
+			if errors.Is(err, storage.ErrNotFound) {
+				continue // its bytes are gone
+			}
+			if err != nil {
+				return err
+			}
+			now, before = append(now, m), append(before, r.Before)
+		}
+		if len(now) == 0 {
+			return storage.ErrNotFound
+		}
+		if err := e.keepRevisions(OpUndo, last[0].Group, cause, now...); err != nil {
+			return err
+		}
+		for _, t := range facts.Tombstones(scope, factsAmong(before), 0, 0) {
+			tombstones = append(tombstones, t.Ref())
+		}
+		if err := e.deleteRecords(ctx, tombstones); err != nil {
+			return err
+		}
+		if err := e.discard(last[0].Group, before); err != nil {
+			return err
+		}
+		if _, err := e.write(before...); err != nil {
+			return err
+		}
+		for i := range before {
+			m, err := e.store.Memory(ctx, scope, before[i].ID)
+			if err != nil {
+				return err
+			}
+			restored = append(restored, m)
+			if now[i].Text != m.Text || m.DeletedAt != 0 {
+				e.notifyErased(m.ID)
+			}
+		}
+		return nil
+	})
+	return restored, err
+}
+
+// Purge erases what was discarded and is due by now, and returns how many
+// memories that were.
+func (p *Pipeline) Purge(ctx context.Context, now time.Time) (purged int, err error) {
+	type due struct {
+		ref storage.RecordRef
+		ids []string
+	}
+	var all []due
+	pages := storage.Pages(func(after string) (storage.RecordPage, string, error) {
+		page, err := p.local.AllRecords(ctx, storage.BucketTrash, after, scanPage)
+		return page, page.Next, err
+	})
+	for page, err := range pages {
+		if err != nil {
+			return 0, err
+		}
+		for i := range page.Records {
+			r := &page.Records[i]
+			var d discarded
+			if json.Unmarshal(r.Value, &d) == nil && d.Due <= storage.TimeOf(now) {
+				all = append(all, due{r.Ref(), d.IDs})
+			}
+		}
+	}
+	for _, d := range all {
+		e, err := p.ForgetMemories(ctx, d.ref.Scope, d.ids...)
+		if err != nil && !errors.Is(err, storage.ErrNotFound) {
+			return purged, err
+		}
+		purged += e.Memories
+		if err := p.local.DeleteRecords(ctx, []storage.RecordRef{d.ref}); err != nil {
+			return purged, err
+		}
+	}
+	return purged, nil
+}
+
+// randomID returns an id that nothing else has.
+func randomID(prefix string) string {
+	var b [12]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return prefix + hex.EncodeToString(b[:])
+}

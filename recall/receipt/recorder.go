@@ -1,0 +1,328 @@
+package receipt
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/remora-proxy/remora/storage"
+)
+
+// Bounds of what is kept and held.
+const (
+	// MaxPerUser is how many receipts of one user are kept.
+	MaxPerUser = 1000
+	// MaxWaiting is how many receipts may wait to be written, and MaxWatchers
+	// how many may watch them come. Beyond, receipts are dropped and counted,
+	// and watchers refused.
+	MaxWaiting  = 2048
+	MaxWatchers = 64
+
+	maxUses        = 20_000 // memories of one user whose uses are counted; beyond, those used longest ago are forgotten
+	flushPause     = 500 * time.Millisecond
+	watcherBacklog = 256 // receipts that a watcher may be behind; beyond, it misses some
+	usesKey        = "uses"
+)
+
+// Use is how often, and when last, a memory was inserted.
+type Use struct {
+	Count int          `json:"n"`
+	Last  storage.Time `json:"t"`
+}
+
+// Recorder writes receipts. Record never blocks; Run writes. All methods are
+// safe for concurrent use.
+type Recorder struct {
+	local   storage.Local
+	keep    time.Duration
+	log     *slog.Logger
+	queue   chan *Receipt
+	dropped atomic.Int64
+	serial  atomic.Uint32
+
+	mu       sync.Mutex
+	watchers map[chan Receipt]struct{}
+	counts   map[storage.Scope]int // receipts of users that were written for since the start
+}
+
+// NewRecorder returns a Recorder that keeps receipts for keep.
+func NewRecorder(local storage.Local, keep time.Duration, log *slog.Logger) *Recorder {
+	return &Recorder{
+		local: local, keep: keep, log: log, queue: make(chan *Receipt, MaxWaiting),
+		watchers: map[chan Receipt]struct{}{}, counts: map[storage.Scope]int{},
+	}
+}
+
+// Record hands in a receipt, which belongs to the Recorder from then on. It
+// sets ID and never blocks.
+func (r *Recorder) Record(receipt *Receipt) {
+	receipt.ID = r.newID(receipt.At)
+	select {
+	case r.queue <- receipt:
+	default:
+		r.dropped.Add(1)
+	}
+}
+
+// Dropped returns how many receipts were not kept.
+func (r *Recorder) Dropped() int64 { return r.dropped.Load() }
+
+// newID returns an id that sorts by time and that nobody can guess.
+func (r *Recorder) newID(at storage.Time) string {
+	var b [6]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return fmt.Sprintf("x%012x%04x%s", uint64(at), r.serial.Add(1)&0xffff, hex.EncodeToString(b[:]))
+}
+
+// Watch returns a channel of receipts as they come, until stop is called. A
+// slow watcher misses some. It fails beyond MaxWatchers.
+func (r *Recorder) Watch() (receipts <-chan Receipt, stop func(), err error) {
+	c := make(chan Receipt, watcherBacklog)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.watchers) >= MaxWatchers {
+		return nil, nil, fmt.Errorf("%d watch already", MaxWatchers)
+	}
+	r.watchers[c] = struct{}{}
+	return c, func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		delete(r.watchers, c)
+	}, nil
+}
+
+// Run writes receipts until ctx has ended and none waits.
+func (r *Recorder) Run(ctx context.Context) {
+	for {
+		select {
+		case first := <-r.queue:
+			batch := []*Receipt{first}
+			timer := time.NewTimer(flushPause)
+		collect:
+			for len(batch) < storage.MaxRecords/4 {
+				select {
+				case next := <-r.queue:
+					batch = append(batch, next)
+				case <-timer.C:
+					break collect
+				case <-ctx.Done():
+					select {
+					case next := <-r.queue:
+						batch = append(batch, next)
+					default:
+						break collect
+					}
+				}
+			}
+			timer.Stop()
+			r.publish(batch)
+			r.write(context.WithoutCancel(ctx), batch)
+		case <-ctx.Done():
+			if len(r.queue) == 0 {
+				return
+			}
+		}
+	}
+}
+
+func (r *Recorder) publish(batch []*Receipt) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for c := range r.watchers {
+		for _, receipt := range batch {
+			select {
+			case c <- *receipt:
+			default:
+			}
+		}
+	}
+}
+
+const writeTimeout = 5 * time.Second
+
+// write stores receipts and the uses of their memories. What the store does not
+// take is dropped.
+func (r *Recorder) write(ctx context.Context, batch []*Receipt) {
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	byScope := map[storage.Scope][]*Receipt{}
+	for _, receipt := range batch {
+		byScope[receipt.Scope] = append(byScope[receipt.Scope], receipt)
+	}
+	var records []storage.Record
+	for scope, own := range byScope {
+		for _, receipt := range own {
+			if rec, err := receipt.record(receipt.At + storage.Time(r.keep.Milliseconds())); err == nil {
+				records = append(records, rec)
+			}
+		}
+		if uses, ok := r.countUses(ctx, scope, own); ok {
+			records = append(records, uses)
+		}
+	}
+	if err := r.local.PutRecords(ctx, records); err != nil {
+		r.dropped.Add(int64(len(batch)))
+		if !errors.Is(err, storage.ErrUnavailable) {
+			r.log.Warn("receipts not kept", "error", err)
+		}
+		return
+	}
+	for scope, own := range byScope {
+		r.trim(ctx, scope, len(own))
+	}
+}
+
+// countUses returns the record of a user's uses with those of new receipts.
+func (r *Recorder) countUses(ctx context.Context, scope storage.Scope, own []*Receipt) (rec storage.Record, changed bool) {
+	var uses map[string]Use
+	for _, receipt := range own {
+		for _, id := range receipt.Memories() {
+			if uses == nil {
+				var err error
+				if uses, err = Uses(ctx, r.local, scope); err != nil {
+					return rec, false
+				}
+			}
+			u := uses[id]
+			uses[id] = Use{u.Count + 1, max(u.Last, receipt.At)}
+		}
+	}
+	if uses == nil {
+		return rec, false
+	}
+	if len(uses) > maxUses {
+		oldest := slices.SortedFunc(maps.Keys(uses), func(a, b string) int { return int(uses[a].Last - uses[b].Last) })
+		for _, id := range oldest[:len(uses)-maxUses] {
+			delete(uses, id)
+		}
+	}
+	value, err := json.Marshal(uses)
+	return storage.Record{Bucket: storage.BucketExchange, Scope: scope, Key: usesKey, Value: value}, err == nil
+}
+
+// Uses returns how often each of a user's memories was inserted.
+func Uses(ctx context.Context, local storage.Local, scope storage.Scope) (map[string]Use, error) {
+	uses := map[string]Use{}
+	reader, ok := local.(storage.RecordReader)
+	if !ok {
+		return uses, nil
+	}
+	rec, err := reader.Record(ctx, storage.RecordRef{Bucket: storage.BucketExchange, Scope: scope, Key: usesKey})
+	switch {
+	case errors.Is(err, storage.ErrNotFound), errors.Is(err, storage.ErrDamaged), errors.Is(err, errors.ErrUnsupported):
+		return uses, nil
+	case err != nil:
+		return nil, err
+	}
+	if json.Unmarshal(rec.Value, &uses) != nil || uses == nil {
+		return map[string]Use{}, nil
+	}
+	return uses, nil
+}
+
+// trimEvery is how many receipts may be too many before the oldest are deleted.
+const trimEvery = 50
+
+// trim deletes a user's oldest receipts beyond MaxPerUser.
+func (r *Recorder) trim(ctx context.Context, scope storage.Scope, added int) {
+	reader, ok := r.local.(storage.PrefixReader)
+	if !ok {
+		return
+	}
+	r.mu.Lock()
+	n, known := r.counts[scope]
+	if len(r.counts) > MaxWaiting {
+		clear(r.counts)
+	}
+	n += added
+	r.counts[scope] = n
+	r.mu.Unlock()
+	if known && n <= MaxPerUser+trimEvery {
+		return
+	}
+	keys, err := reader.RecordKeys(ctx, storage.BucketExchange, scope, 0)
+	if err != nil {
+		return
+	}
+	keys = slices.DeleteFunc(keys, func(key string) bool { return key == usesKey })
+	surplus := len(keys) - MaxPerUser
+	if surplus > 0 {
+		refs := make([]storage.RecordRef, 0, surplus)
+		for _, key := range keys[:surplus] {
+			refs = append(refs, storage.RecordRef{Bucket: storage.BucketExchange, Scope: scope, Key: key})
+		}
+		for batch := range slices.Chunk(refs, storage.MaxRecords) {
+			if r.local.DeleteRecords(ctx, batch) != nil {
+				return
+			}
+		}
+	}
+	r.mu.Lock()
+	r.counts[scope] = min(len(keys), MaxPerUser)
+	r.mu.Unlock()
+}
+
+// List returns a user's receipts, newest first, at most limit of those with an
+// id less than before ("" = all).
+func List(ctx context.Context, local storage.Local, scope storage.Scope, before string, limit int, match func(*Receipt) bool) (out []Receipt, next string, err error) {
+	keys, err := keysOf(ctx, local, scope)
+	if err != nil {
+		return nil, "", err
+	}
+	for _, key := range slices.Backward(keys) {
+		if key == usesKey || before != "" && key >= before {
+			continue
+		}
+		if len(out) == limit {
+			return out, out[limit-1].ID, nil
+		}
+		r, err := Get(ctx, local, scope, key)
+		if errors.Is(err, storage.ErrNotFound) || errors.Is(err, storage.ErrDamaged) {
+			continue
+		}
+		if err != nil {
+			return nil, "", err
+		}
+		if match == nil || match(&r) {
+			out = append(out, r)
+		}
+	}
+	return out, "", nil
+}
+
+func keysOf(ctx context.Context, local storage.Local, scope storage.Scope) (keys []string, err error) {
+	if reader, ok := local.(storage.PrefixReader); ok {
+		return reader.RecordKeys(ctx, storage.BucketExchange, scope, 0)
+	}
+	for page, err := range storage.RecordPages(ctx, local, storage.BucketExchange, scope, 0) {
+		if err != nil {
+			return nil, err
+		}
+		for i := range page.Records {
+			keys = append(keys, page.Records[i].Key)
+		}
+	}
+	return keys, nil
+}
+
+// Get returns one receipt.
+func Get(ctx context.Context, local storage.Local, scope storage.Scope, id string) (Receipt, error) {
+	reader, ok := local.(storage.RecordReader)
+	if !ok || id == usesKey {
+		return Receipt{}, storage.ErrNotFound
+	}
+	rec, err := reader.Record(ctx, storage.RecordRef{Bucket: storage.BucketExchange, Scope: scope, Key: id})
+	if err != nil {
+		return Receipt{}, err
+	}
+	return Decode(&rec)
+}
