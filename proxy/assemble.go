@@ -13,6 +13,7 @@ import (
 	"github.com/remora-proxy/remora/persist"
 	"github.com/remora-proxy/remora/proxy/dialect"
 	"github.com/remora-proxy/remora/proxy/ledger"
+	"github.com/remora-proxy/remora/recall/receipt"
 	"github.com/remora-proxy/remora/storage"
 )
 
@@ -35,9 +36,10 @@ type answer struct {
 	persist bool
 	trace   *exchangeSpan // nil = not traced
 	ended   time.Time
-	cut     bool        // a side hung up, so the stream itself must show that it is complete
-	sent    ledger.Sent // where the answer is recorded
-	system  ledger.Hash // see ledger.SystemHash
+	cut     bool             // a side hung up, so the stream itself must show that it is complete
+	sent    ledger.Sent      // where the answer is recorded
+	system  ledger.Hash      // see ledger.SystemHash
+	receipt *receipt.Receipt // nil = none
 }
 
 // streamed reports whether an answer is a stream of events or lines.
@@ -69,6 +71,7 @@ func (a *assembler) submit(j *answer) {
 	case a.queue <- j:
 	default:
 		a.h.stats.TurnsLost.Add(1)
+		a.h.recordReceipt(j.receipt)
 		j.tee.release()
 		j.trace.end(j.ended)
 	}
@@ -106,6 +109,7 @@ func (a *assembler) run(ctx context.Context) {
 func (a *assembler) read(j *answer) {
 	defer j.tee.release()
 	defer j.trace.end(j.ended)
+	defer a.h.recordReceipt(j.receipt)
 	defer a.h.guard("assemble turn", nil)
 	plain, release, err := j.tee.decode(j.header)
 	switch {
@@ -119,6 +123,9 @@ func (a *assembler) read(j *answer) {
 	defer release()
 	reply, err := j.parse(plain)
 	a.h.countUsage(j, reply.Usage)
+	if u, r := reply.Usage, j.receipt; r != nil {
+		r.Usage.Input, r.Usage.Output, r.Usage.CacheRead, r.Usage.CacheWrite = u.Input, u.Output, u.Cached, u.Written
+	}
 	if err == nil {
 		j.trace.reply(reply)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/remora-proxy/remora/proxy/dialect"
 	"github.com/remora-proxy/remora/proxy/httpclient"
 	"github.com/remora-proxy/remora/proxy/listener"
+	"github.com/remora-proxy/remora/proxy/policy"
 	"github.com/remora-proxy/remora/recall"
 	"github.com/remora-proxy/remora/recall/fence"
 
@@ -50,6 +51,7 @@ type exchange struct {
 	call
 	rights rights
 	read   reading
+	class  policy.Class // what may go to this upstream and model
 	plan   plan
 	room   room
 }
@@ -195,6 +197,10 @@ func (x *exchange) remember(p *payload) {
 		return
 	}
 	x.read.readNewest()
+	if x.rights = x.policyRights(); x.rights == (rights{}) {
+		x.plan.status = StatusOff
+		return
+	}
 	x.rights, x.plan.side = x.requestRights()
 	x.compose(who, p)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/remora-proxy/remora/proxy/dialect"
 	"github.com/remora-proxy/remora/proxy/httpclient"
+	"github.com/remora-proxy/remora/proxy/ledger"
 	"github.com/remora-proxy/remora/storage"
 	"github.com/remora-proxy/remora/storage/storagetest"
 )
@@ -35,7 +36,7 @@ func TestHungStoreCostsTheFirstDeadlineOnce(t *testing.T) {
 		history := &dialect.Request{Messages: []dialect.Message{{Role: dialect.RoleUser}, {Role: dialect.RoleAssistant}, {Role: dialect.RoleUser}}, Turn: 2}
 		for i := range 4 {
 			began := time.Now()
-			s := h.ledger.Find(scope, []byte("secret"), history, nil)
+			s := h.ledger.Find(ledger.Seed{Scope: scope, Secret: []byte("secret")}, history, nil)
 			ctx, cancel := x.deadline(s, scope, time.Now())
 			if got := awaitLedger(ctx, s); got != StatusTimeout {
 				t.Fatalf("request %d: %s", i, got)

@@ -17,7 +17,7 @@ type outcome struct {
 // newTee returns a tee for an answer that something will be learned from, or
 // nil.
 func (x *exchange) newTee(resp *http.Response) *tee {
-	if x.api.d == nil || resp.StatusCode/100 != 2 || !x.plan.persist && x.trace == nil &&
+	if x.api.d == nil || resp.StatusCode/100 != 2 || !x.plan.persist && x.trace == nil && x.plan.receipt == nil &&
 		!(x.plan.next != nil && encoded(resp.Header)) && !x.plan.walk.Ambiguous() {
 		return nil
 	}
@@ -28,7 +28,9 @@ func (x *exchange) newTee(resp *http.Response) *tee {
 // there is no whole copy.
 func (x *exchange) assemble(resp *http.Response, t *tee, out relayed) {
 	now := x.h.deps.Now()
+	told := x.finishReceipt(&out)
 	if t == nil {
+		x.h.recordReceipt(told)
 		x.trace.end(now)
 		return
 	}
@@ -43,13 +45,14 @@ func (x *exchange) assemble(resp *http.Response, t *tee, out relayed) {
 			x.trace.failed("aborted")
 		}
 		t.release()
+		x.h.recordReceipt(told)
 		x.trace.end(now)
 		return
 	}
 	x.recordEncodedPosition(resp.Header, t)
 	x.h.assembler.submit(&answer{
 		d: x.api.d, header: resp.Header, tee: t, turn: x.plan.turn, persist: x.plan.persist, trace: x.trace, ended: now, cut: cut,
-		sent: x.plan.walk.Sent(), system: x.plan.system,
+		sent: x.plan.walk.Sent(), system: x.plan.system, receipt: told,
 	})
 }
 

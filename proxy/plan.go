@@ -11,6 +11,7 @@ import (
 	"github.com/remora-proxy/remora/proxy/dialect"
 	"github.com/remora-proxy/remora/proxy/ledger"
 	"github.com/remora-proxy/remora/recall/fence"
+	"github.com/remora-proxy/remora/recall/receipt"
 	"github.com/remora-proxy/remora/storage"
 )
 
@@ -32,6 +33,7 @@ type plan struct {
 	system   ledger.Hash          // see ledger.SystemHash
 	next     *ledger.Continuation // position of the answer where the upstream keeps the conversation; nil = none, or recorded
 	accepted bool                 // the upstream has accepted the request, and the ledger knows it
+	receipt  *receipt.Receipt     // what the user may see of it; nil = nothing
 	late     bool                 // the answer ended before what was inserted was stored: a kill may cost the conversation a repair
 }
 
@@ -46,7 +48,8 @@ type target struct {
 func (x *exchange) compose(who caller, p *payload) {
 	h, req, plan := x.h, x.read.req, &x.plan
 	began := time.Now()
-	known := h.ledger.Find(who.scope, who.secret, req, x.room.chain)
+	x.beginReceipt(who.scope)
+	known := h.ledger.Find(ledger.Seed{Scope: who.scope, Secret: who.secret, Class: x.class.Name()}, req, x.room.chain)
 	ctx, cancel := x.deadline(known, who.scope, began)
 	defer cancel()
 	failed := awaitLedger(ctx, known)
@@ -210,6 +213,7 @@ func (x *exchange) insert(body *payload, p dialect.Placement, block fence.Block)
 	var system []string          // one insertion for all: a body without a system prompt gets one, not several
 	fixed := x.continuesThread() // no system prompt may come with it
 	put := func(turn int, p dialect.Placement, b fence.Block, status Status) {
+		at := -1
 		if p == dialect.System && fixed {
 			return
 		} else if p == dialect.System {
@@ -220,12 +224,14 @@ func (x *exchange) insert(body *payload, p dialect.Placement, block fence.Block)
 				plan.status = StatusUnsupported
 				return
 			}
+			at = ins[0].At
 			if out == nil {
 				out = ins
 			} else {
 				out = append(out, ins...)
 			}
 		}
+		x.noteInsertion(turn, p, b, at, status == StatusReplayed)
 		plan.memories += len(b.Spans)
 		if plan.status == StatusEmpty || plan.side {
 			plan.status = status

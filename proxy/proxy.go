@@ -46,6 +46,7 @@ import (
 	"github.com/remora-proxy/remora/proxy/identity"
 	"github.com/remora-proxy/remora/proxy/ledger"
 	"github.com/remora-proxy/remora/proxy/listener"
+	"github.com/remora-proxy/remora/proxy/policy"
 	"github.com/remora-proxy/remora/recall"
 	"github.com/remora-proxy/remora/storage"
 )
@@ -73,6 +74,7 @@ type Config struct {
 	Clients   []identity.Client // in addition to the known ones, or instead of those of the same name
 	Limits    LimitsConfig
 	Injection InjectionConfig
+	Policy    []policy.Rule // the first that fits decides
 	Ledger    ledger.Config
 	WebSocket string // WebSocketFallback, WebSocketPass or WebSocketEnrich
 	// RecallDeadline limits what memory may add to a request. FirstDeadline
@@ -145,6 +147,7 @@ func (c Config) Validate() error {
 	within("identity", c.Identity.Validate())
 	errs = append(errs, unjoin(identity.ValidateClients(c.Clients))...)
 	within("ledger", c.Ledger.Validate())
+	errs = append(errs, unjoin(policy.Validate(c.Policy))...)
 	check(c.Limits.BodyBytes >= 1<<10 && c.Limits.BodyBytes <= 1<<30, "limits.bodyBytes: must be between 1024 and 1073741824")
 	check(c.Limits.BufferedBytes >= c.Limits.BodyBytes, "limits.bufferedBytes: must be at least limits.bodyBytes")
 	check(c.Limits.TeeBytes >= 1<<10 && c.Limits.TeeBytes <= 1<<30, "limits.teeBytes: must be between 1024 and 1073741824")
@@ -178,7 +181,9 @@ func unjoin(err error) []error {
 type Deps struct {
 	Recall  Recaller
 	Persist Persister
-	Local   storage.Local
+	// Receipts takes what is told of exchanges; nil = nothing is.
+	Receipts ReceiptRecorder
+	Local    storage.Local
 	// Journal is a directory for what the ledger has not yet stored in Local;
 	// see [ledger.Ledger.OpenJournal]. "" = none.
 	Journal string
@@ -203,6 +208,7 @@ type Handler struct {
 	cfg      Config
 	plane    *plane
 	identity *identity.Resolver
+	policy   *policy.Policy
 	routes   []route
 	deps     Deps
 	log      *slog.Logger
@@ -268,7 +274,7 @@ func New(cfg Config, deps Deps) (*Handler, error) {
 		deps.Now = time.Now
 	}
 	h := &Handler{
-		cfg: cfg, deps: deps, log: deps.Log, identity: identity.New(cfg.Identity, cfg.Clients),
+		cfg: cfg, deps: deps, log: deps.Log, identity: identity.New(cfg.Identity, cfg.Clients), policy: policy.New(cfg.Policy),
 		routes: routes(),
 		bodies: budget{limit: cfg.Limits.BufferedBytes}, tees: budget{limit: cfg.Limits.TeesBytes},
 		placements: newPlacements(deps.Now),

@@ -96,7 +96,7 @@ func (m repairer) find(p *payload) {
 	x.plan.walk = x.h.ledger.Unscoped(x.read.req, x.room.chain)
 	if x.plan.status == StatusOff && x.h.deps.Recall != nil {
 		if who, status := x.resolve(); status == "" {
-			known := x.h.ledger.Find(who.scope, who.secret, x.read.req, x.room.chain)
+			known := x.h.ledger.Find(ledger.Seed{Scope: who.scope, Secret: who.secret, Class: x.class.Name()}, x.read.req, x.room.chain)
 			ctx, cancel := x.deadline(known, who.scope, time.Now())
 			defer cancel()
 			failed := awaitLedger(ctx, known)

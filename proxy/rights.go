@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/remora-proxy/remora/proxy/identity"
+	"github.com/remora-proxy/remora/proxy/policy"
 )
 
 // What a request may have of memory is decided here, in this order. Each step
@@ -14,6 +15,7 @@ import (
 //	streamedRights  a body over the limits
 //	(parse)         a content encoding or a body that can't be read
 //	(resolve)       no user, or a store that has not opened yet
+//	policyRights    the policy for the upstream and the model
 //	requestRights   requests of known clients that are not turns; sub-agents
 //	heldRights      conversations that the upstream keeps permanently
 //
@@ -128,6 +130,18 @@ func (x *exchange) streamedRights() (rights, Status) {
 		return rights{}, x.plan.status
 	}
 	return rights{}, StatusTooLarge
+}
+
+// policyRights decides by the policy for the upstream and the model.
+func (x *exchange) policyRights() rights {
+	r := x.rights
+	switch x.class = x.h.policy.For(x.up.Name, x.read.req.Model); x.class.Memory {
+	case policy.MemoryOff:
+		return rights{}
+	case policy.MemoryRead:
+		r.persist = false
+	}
+	return r
 }
 
 // requestRights decides by what is known of the client. A side request is given

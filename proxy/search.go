@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/remora-proxy/remora/proxy/dialect"
 	"github.com/remora-proxy/remora/recall"
@@ -25,8 +26,12 @@ func (x *exchange) searches() bool {
 // search recalls for the newest turn, in which a person typed words. It returns
 // the block and the number of memories found.
 func (x *exchange) search(ctx context.Context, conversation, words string) (fence.Block, int, Status) {
+	began := time.Now()
 	res, err := x.h.deps.Recall.Recall(ctx, x.query(conversation, words))
+	took := time.Since(began)
 	defer x.room.keepFound(res.Memories)
+	var block fence.Block
+	defer func() { x.noteSearch(words, &res, took, &block) }()
 	switch {
 	case errors.Is(err, recall.ErrTimeout), errors.Is(err, context.DeadlineExceeded):
 		return fence.Block{}, 0, StatusTimeout
@@ -37,7 +42,7 @@ func (x *exchange) search(ctx context.Context, conversation, words string) (fenc
 	case len(res.Memories) == 0:
 		return fence.Block{}, 0, StatusEmpty
 	}
-	block := x.render(res.Memories)
+	block = x.render(res.Memories)
 	if block.Text == "" {
 		return block, 0, StatusEmpty
 	}
@@ -50,7 +55,12 @@ func (x *exchange) query(conversation, words string) recall.Request {
 	req, w := x.read.req, &x.plan.walk
 	q := recall.Request{
 		Scope: x.plan.target.scope, Project: x.plan.turn.Project, Conversation: conversation, Newest: words, HumanOnly: true,
-		Now: x.start, Lines: true, Screen: x.h.deps.Redact, Into: x.room.found,
+		Now: x.start, Lines: !x.class.Limits(), Screen: x.h.deps.Redact, Into: x.room.found,
+		NoPrivate: !x.class.Private(), Explain: x.plan.receipt != nil,
+	}
+	if x.class.Limits() {
+		project := q.Scope.Project
+		q.Allow = func(kind storage.Kind, tags []string) bool { return x.class.Allows(project, kind, tags) }
 	}
 	continues := req.Turn > 0 || w.Named != ""
 	if continues {
@@ -101,7 +111,9 @@ func (x *exchange) earlierTurns() [][16]byte {
 func (x *exchange) render(found []recall.Scored) fence.Block {
 	lines := slices.Grow(x.room.lines[:0], len(found))
 	for i := range found {
-		lines = append(lines, x.line(&found[i].Memory))
+		if m := &found[i].Memory; x.class.Allows(x.plan.target.scope.Project, m.Kind, m.Tags) { // recall has checked it: nothing forbidden leaves because of one mistake
+			lines = append(lines, x.line(m))
+		}
 	}
 	options := fence.Options{NoRule: x.h.cfg.Injection.RuleInSystem, Placeholder: x.h.deps.Placeholder}
 	name, fits := randomName(), len(lines)

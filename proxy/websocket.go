@@ -179,7 +179,7 @@ func (s *socket) asked(text []byte) (pieces [][]byte) {
 	y.remember(&payload{raw: frame})
 	inserts := y.plan.inserts
 	y.trace.memory(y.plan.status, y.plan.memories)
-	if y.plan.persist || y.trace != nil {
+	if y.plan.persist || y.trace != nil || y.plan.receipt != nil {
 		y.tee = &tee{limit: s.x.h.cfg.Limits.TeeBytes, budget: &s.x.h.tees}
 	}
 	switch {

@@ -127,14 +127,11 @@ func (u *unpacker) string() string {
 	return string(s)
 }
 
-// skipStrings skips what strings reads. It reports whether one of them is
-// sought, which must not be hex.
-func (u *unpacker) skipStrings(sought string) (found bool) {
+// skipStrings skips what strings reads.
+func (u *unpacker) skipStrings() {
 	for n := u.uint(); n > 0 && !u.failed; n-- {
-		s, h := u.raw()
-		found = found || !h && string(s) == sought
+		u.raw()
 	}
-	return found
 }
 
 func (u *unpacker) strings() []string {

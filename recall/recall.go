@@ -90,8 +90,8 @@ type Request struct {
 	NoGate  bool // rank whatever matches, for benchmarks and explanations
 	Explain bool // fill Scored.Parts and Result.Cut, which takes longer
 	// Lines asks only for what the line of a block shows: ID, Kind, Text and
-	// EventTime, the Role and Speaker of the Provenance, and
-	// storage.OutdatedTag. Reading the rest takes as long as reading the text.
+	// EventTime, the Role and Speaker of the Provenance, and of the Tags
+	// storage.OutdatedTag and storage.PrivateTag. Reading the rest takes as long as reading the text.
 	// The IDs are substrings of one string, which contains nothing else.
 	Lines bool
 	// Into is overwritten and used for Result.Memories if its capacity is at

@@ -384,9 +384,7 @@ func (ix *index) unpackLine(u *unpacker, n int32, m *storage.Memory, b, ids []by
 		ids = strconv.AppendInt(append(ids, '.'), int64(d.seq), 10)
 	}
 	own.id.to = int32(len(ids))
-	if u.skipDetails(d.mark) {
-		m.Tags = []string{storage.OutdatedTag}
-	}
+	m.Tags = lineTags[u.skipDetails(d.mark)]
 	s := ix.unpackShape(u)
 	m.Kind, m.Provenance.Role, m.Provenance.Speaker = s.kind, s.role, s.speaker
 	own.text.from = int32(len(b))
@@ -432,9 +430,14 @@ func skipToText(u *unpacker) {
 	}
 }
 
-// skipDetails skips what is between the event and the shape. It reports whether
-// storage.OutdatedTag is among it.
-func (u *unpacker) skipDetails(mark byte) (outdated bool) {
+// lineTags are the tags of a line, which nobody changes.
+var lineTags = [...][]string{
+	nil, 1: {storage.OutdatedTag}, 2: {storage.PrivateTag}, 3: {storage.OutdatedTag, storage.PrivateTag},
+}
+
+// skipDetails skips what is between the event and the shape. It returns the
+// index in lineTags of the tags among it.
+func (u *unpacker) skipDetails(mark byte) (tags int) {
 	if mark&markConversation != 0 {
 		u.raw()
 	}
@@ -444,14 +447,22 @@ func (u *unpacker) skipDetails(mark byte) (outdated bool) {
 		}
 	}
 	if mark&markLists != 0 {
-		u.skipStrings("")
-		outdated = u.skipStrings(storage.OutdatedTag)
+		u.skipStrings()
+		for n := u.uint(); n > 0 && !u.failed; n-- {
+			switch s, h := u.raw(); {
+			case h:
+			case string(s) == storage.OutdatedTag:
+				tags |= 1
+			case string(s) == storage.PrivateTag:
+				tags |= 2
+			}
+		}
 	}
 	if mark&markScores != 0 {
 		var a float64
 		u.scores(&a, &a, &a)
 	}
-	return outdated
+	return tags
 }
 
 // expires returns when memory i expires, 0 for never.
@@ -478,7 +489,7 @@ func (ix *index) labels(i int32) (kind storage.Kind, tags []string) {
 		}
 	}
 	if d.mark&markLists != 0 {
-		u.skipStrings("")
+		u.skipStrings()
 		tags = u.strings()
 	}
 	if d.mark&markScores != 0 {

@@ -89,6 +89,9 @@ const (
 	System
 )
 
+// String returns the name of the placement: beforeUser, inUser or system.
+func (p Placement) String() string { return [...]string{"beforeUser", "inUser", "system"}[p] }
+
 // Insertion is text to be inserted before body[At]. Cut bytes of the body
 // behind it are left out, which only [Binder] asks for.
 type Insertion struct {

@@ -11,7 +11,6 @@ import (
 	"github.com/zeebo/xxh3"
 
 	"github.com/remora-proxy/remora/proxy/dialect"
-	"github.com/remora-proxy/remora/storage"
 )
 
 // Hash identifies a position in a conversation: it covers the scope and every
@@ -33,9 +32,13 @@ func appendHexHash(dst []byte, h Hash) []byte {
 
 // chainSeed returns the start of a scope's chains. Without the secret it can't
 // be computed, nor can any hash that follows.
-func chainSeed(secret []byte, scope storage.Scope) Hash {
-	m := hmac.New(sha256.New, secret)
-	_, _ = m.Write(appendParts(nil, "remora chain", scope.Tenant, scope.App, scope.Project, scope.User))
+func chainSeed(of Seed) Hash {
+	m := hmac.New(sha256.New, of.Secret)
+	parts := []string{"remora chain", of.Scope.Tenant, of.Scope.App, of.Scope.Project, of.Scope.User}
+	if of.Class != "" {
+		parts = append(parts, of.Class)
+	}
+	_, _ = m.Write(appendParts(nil, parts...))
 	return xxh3.Hash128(m.Sum(nil))
 }
 

@@ -25,7 +25,7 @@ func TestSeedsNeverCollide(t *testing.T) {
 	ids := NewTurnIDs(secret)
 	for range 20000 {
 		scope := storage.Scope{Tenant: word(), App: word(), Project: word(), User: word()}
-		seed, turn := chainSeed(secret, scope), ids.ID(scope, "c", HexHash(Hash{}))
+		seed, turn := chainSeed(Seed{Scope: scope, Secret: secret}), ids.ID(scope, "c", HexHash(Hash{}))
 		if other, found := seeds[seed]; found && other != scope {
 			t.Fatalf("the seeds of %q and %q collide", scope, other)
 		}

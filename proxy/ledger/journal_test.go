@@ -219,7 +219,7 @@ func TestOnlyColdConversationsAreRead(t *testing.T) {
 	another := &dialect.Request{Turn: 2, Messages: []dialect.Message{message(dialect.RoleUser, 4), message(dialect.RoleAssistant, 2), message(dialect.RoleUser, 3)}}
 	l := New(DefaultConfig(), mem, discarding, time.Now)
 	ask := func(l *Ledger, req *dialect.Request) (Walk, error) {
-		f := l.Find(journalScope, []byte("secret"), req, nil)
+		f := l.Find(Seed{Scope: journalScope, Secret: []byte("secret")}, req, nil)
 		err := f.Await(t.Context())
 		return f.Walk(WalkOptions{Blind: err != nil}), err
 	}
@@ -271,7 +271,7 @@ func TestBegunAlikeAfterARestart(t *testing.T) {
 			req.Messages = append(req.Messages, dialect.Message{Role: dialect.RoleAssistant, Hash: Hash{Lo: answer}}, dialect.Message{Role: dialect.RoleUser, Hash: Hash{Lo: 9}})
 			req.Turn = 2
 		}
-		f := l.Find(journalScope, []byte("secret"), req, nil)
+		f := l.Find(Seed{Scope: journalScope, Secret: []byte("secret")}, req, nil)
 		if err := f.Await(t.Context()); err != nil {
 			t.Fatal(err)
 		}

@@ -94,7 +94,7 @@ type Ledger struct {
 	repairs repairs
 
 	mu     sync.Mutex
-	seeds  map[storage.Scope]Hash // of chains, at most maxSeeds
+	seeds  map[seedKey]Hash // of chains, at most maxSeeds
 	loads  map[storage.Scope]scopeLoads
 	groups map[groupKey]*list.Element // of *Entries
 	recent *list.List                 // front = most recently used
@@ -110,7 +110,7 @@ type scopeLoads struct {
 // New returns a ledger that keeps its entries in local, or in memory alone
 // where local is nil. It does no I/O.
 func New(cfg Config, local storage.Local, log *slog.Logger, now func() time.Time) *Ledger {
-	l := &Ledger{cfg: cfg, now: now, seeds: map[storage.Scope]Hash{}, loads: map[storage.Scope]scopeLoads{}, groups: map[groupKey]*list.Element{}, recent: list.New()}
+	l := &Ledger{cfg: cfg, now: now, seeds: map[seedKey]Hash{}, loads: map[storage.Scope]scopeLoads{}, groups: map[groupKey]*list.Element{}, recent: list.New()}
 	if local != nil {
 		l.store = newStore(local, log, cfg)
 	}
@@ -133,18 +133,24 @@ func (l *Ledger) OpenJournal(dir string, secret []byte) error {
 const maxSeeds = 1024
 
 // seed returns the start of a scope's chains.
-func (l *Ledger) seed(scope storage.Scope, secret []byte) Hash {
+func (l *Ledger) seed(of Seed) Hash {
+	key := seedKey{of.Scope, of.Class}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	h, ok := l.seeds[scope]
+	h, ok := l.seeds[key]
 	if !ok {
 		if len(l.seeds) >= maxSeeds {
 			clear(l.seeds)
 		}
-		h = chainSeed(secret, scope)
-		l.seeds[scope] = h
+		h = chainSeed(of)
+		l.seeds[key] = h
 	}
 	return h
+}
+
+type seedKey struct {
+	scope storage.Scope
+	class string
 }
 
 // group returns the entries of a group, as far as they are in memory.

@@ -26,11 +26,22 @@ type Search struct {
 	resolved bool // entries are those of the conversation
 }
 
+// Seed is what a chain begins with. Conversations of different seeds have
+// nothing in common, whatever is said in them.
+type Seed struct {
+	Scope  storage.Scope
+	Secret []byte // of the installation
+	// Class is the policy class of the upstream: what one may be given is not
+	// replayed to another.
+	Class string
+}
+
 // Find begins to load the conversation that req continues, unless it is in
-// memory or req begins it. secret seeds the chain; room is used for it if it is
-// large enough. Call Await, and then Walk.
-func (l *Ledger) Find(scope storage.Scope, secret []byte, req *dialect.Request, room []Hash) *Search {
-	f := &Search{ledger: l, scope: scope, req: req, room: room, seed: l.seed(scope, secret)}
+// memory or req begins it. room is used for the chain if it is large enough.
+// Call Await, and then Walk.
+func (l *Ledger) Find(of Seed, req *dialect.Request, room []Hash) *Search {
+	scope := of.Scope
+	f := &Search{ledger: l, scope: scope, req: req, room: room, seed: l.seed(of)}
 	switch {
 	case req.PreviousID != "":
 		f.held = heldKey(f.seed, heldResponse, req.PreviousID)

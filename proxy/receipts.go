@@ -1,0 +1,107 @@
+package proxy
+
+import (
+	"time"
+
+	"github.com/remora-proxy/remora/proxy/dialect"
+	"github.com/remora-proxy/remora/recall"
+	"github.com/remora-proxy/remora/recall/fence"
+	"github.com/remora-proxy/remora/recall/receipt"
+	"github.com/remora-proxy/remora/storage"
+)
+
+// ReceiptRecorder takes what is to be told of exchanges. Record must not block;
+// the receipt is its own from then on. It redacts Query before anybody sees it.
+type ReceiptRecorder interface {
+	Record(r *receipt.Receipt)
+}
+
+// beginReceipt begins the receipt of an exchange whose user is known.
+func (x *exchange) beginReceipt(scope storage.Scope) {
+	if x.h.deps.Receipts == nil || x.api.counts {
+		return
+	}
+	x.plan.receipt = &receipt.Receipt{
+		At: storage.TimeOf(x.start), Scope: scope, Client: x.read.client.Name, Upstream: x.up.Name, Dialect: x.api.d.Name(), Model: x.read.req.Model,
+	}
+}
+
+// maxQuery limits how much of a question a receipt keeps, in bytes.
+const maxQuery = 2 << 10
+
+// noteSearch puts what recall found into the receipt.
+func (x *exchange) noteSearch(words string, res *recall.Result, took time.Duration, block *fence.Block) {
+	r := x.plan.receipt
+	if r == nil {
+		return
+	}
+	r.Query = string(append([]byte(nil), words[:min(len(words), maxQuery)]...)) // words may be part of the body
+	r.Considered, r.Relevance, r.Vectors, r.Times.Recall = res.Considered, res.Relevance, string(res.Vectors), took.Microseconds()
+	shown := map[string]bool{}
+	for _, s := range block.Spans {
+		shown[s.ID] = true
+	}
+	r.Candidates = make([]receipt.Candidate, 0, len(res.Memories)+len(res.Cut))
+	for i := range res.Memories {
+		m := &res.Memories[i]
+		c := receipt.Candidate{ID: string([]byte(m.Memory.ID)), Kind: string(m.Memory.Kind), Score: m.Score, Inserted: shown[m.Memory.ID]}
+		for _, p := range m.Parts {
+			c.Parts = append(c.Parts, receipt.Part{Name: p.Name, Term: p.Term, Value: p.Value})
+		}
+		if !c.Inserted {
+			c.Reason = string(recall.CutBudget)
+			if !x.rights.inject {
+				c.Reason = string(StatusObserved)
+			}
+		}
+		r.Candidates = append(r.Candidates, c)
+	}
+	for _, c := range res.Cut {
+		r.Candidates = append(r.Candidates, receipt.Candidate{ID: c.ID, Score: c.Score, Reason: string(c.Reason)})
+	}
+}
+
+// noteInsertion puts an inserted block into the receipt.
+func (x *exchange) noteInsertion(turn int, p dialect.Placement, b fence.Block, at int, replayed bool) {
+	r := x.plan.receipt
+	if r == nil {
+		return
+	}
+	r.Inserted = append(r.Inserted, receipt.Insertion{
+		Placement: p.String(), Message: turn, Offset: at, Replayed: replayed, Text: b.Text, Spans: b.Spans,
+	})
+	r.Usage.Added += int64(len(b.Text)+3) / 4
+}
+
+// finishReceipt fills in how the exchange ended and returns the receipt, nil if
+// there is none. It is called once.
+func (x *exchange) finishReceipt(out *relayed) *receipt.Receipt {
+	r := x.plan.receipt
+	x.plan.receipt = nil
+	if r == nil {
+		return nil
+	}
+	r.Status, r.Code, r.Conversation = string(x.plan.status), out.Status, x.plan.turn.Conversation
+	r.Turn = x.plan.turn.Chain
+	if x.plan.memories == 0 {
+		r.Inserted, r.Usage.Added = nil, 0
+		for i := range r.Candidates {
+			if c := &r.Candidates[i]; c.Inserted {
+				c.Inserted, c.Reason = false, string(x.plan.status)
+			}
+		}
+	}
+	now := x.h.deps.Now()
+	r.Times.Plan, r.Times.Total = x.plan.recallUS, now.Sub(x.start).Microseconds()
+	if !out.FirstByte.IsZero() {
+		r.Times.FirstByte = out.FirstByte.Sub(x.start).Microseconds()
+	}
+	return r
+}
+
+// recordReceipt hands a finished receipt to the recorder.
+func (h *Handler) recordReceipt(r *receipt.Receipt) {
+	if r != nil {
+		h.deps.Receipts.Record(r)
+	}
+}
