@@ -16,8 +16,9 @@ type finding struct {
 	record   AuditRecord
 	summary  *extract.Summary
 	requests []PendingForget
-	rolePlay bool // continues after it
-	replaced int  // facts deleted because their turn was replaced
+	rolePlay bool    // continues after it
+	replaced int     // facts deleted because their turn was replaced
+	priority float64 // sum over the facts saved
 }
 
 func (f *finding) reject(why string) { f.record.Rejected[why]++ }
@@ -88,8 +89,12 @@ func (a *auditor) inspect(ctx context.Context, c *conversation, changes *scopeCh
 		if err != nil {
 			return out, err
 		}
+		known := out.record.Saved
 		if out.count(outcome) && (outcome == facts.Quarantined || !s.Requested) {
 			saved++
+		}
+		if out.record.Saved > known {
+			out.priority += s.Score.Total
 		}
 	}
 	out.record.TookMicros = elapsed().Microseconds()

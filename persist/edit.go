@@ -40,8 +40,8 @@ var (
 type Cause struct{ By, Why string }
 
 // prepareText redacts a text that somebody gives by hand and returns its
-// originals as they are stored.
-func (p *Pipeline) prepareText(ctx context.Context, scope storage.Scope, given string) (string, map[string]string, error) {
+// originals as they are stored. before are those of the text that it replaces.
+func (p *Pipeline) prepareText(ctx context.Context, scope storage.Scope, given string, before map[string]string) (string, map[string]string, error) {
 	turn, err := p.redactor.prepare(Turn{Scope: scope, Messages: []Message{{Role: storage.RoleUser, Text: given}}})
 	switch {
 	case errors.Is(err, errDeclined): // asked for by hand, and so not declined
@@ -57,6 +57,9 @@ func (p *Pipeline) prepareText(ctx context.Context, scope storage.Scope, given s
 	}
 	if p.redactor.rules != nil && p.redactor.rules.HidesSecret(said.Text) {
 		return "", nil, ErrSecret
+	}
+	if len(before) > 0 {
+		said.Originals = redact.CarryOriginals(before, said.Text, said.Originals)
 	}
 	salt, err := p.redactor.salt(ctx, turn)
 	if err != nil {
@@ -85,7 +88,7 @@ func (p *Pipeline) Remember(ctx context.Context, scope storage.Scope, ms ...stor
 	prepared := slices.Clone(ms)
 	for i := range prepared {
 		m := &prepared[i]
-		if m.Text, m.Redactions, err = p.prepareText(ctx, scope, m.Text); err != nil {
+		if m.Text, m.Redactions, err = p.prepareText(ctx, scope, m.Text, nil); err != nil {
 			return nil, fmt.Errorf("memory %d: %w", i, err)
 		}
 		now := storage.TimeOf(time.Now())
@@ -94,25 +97,50 @@ func (p *Pipeline) Remember(ctx context.Context, scope storage.Scope, ms ...stor
 		m.Trust = extract.Trust(true, m.Text)
 	}
 	_, err = p.erasing(ctx, scope, func(e *erasure) error {
+		var others []storage.Memory
 		for i := range prepared {
-			s, err := e.remember(&prepared[i])
-			if err != nil {
+			m := &prepared[i]
+			if m.Kind == storage.KindFact {
+				s, err := e.mergeGiven(m)
+				if err != nil {
+					return err
+				}
+				saved = append(saved, s)
+				continue
+			}
+			if m.ID == "" {
+				m.ID = randomID("m")
+			}
+			was, err := e.store.Memory(e.ctx, e.scope, m.ID)
+			if err != nil && !errors.Is(err, storage.ErrNotFound) && !errors.Is(err, storage.ErrDamaged) {
 				return err
 			}
-			saved = append(saved, s)
+			known := err == nil && was.DeletedAt == 0 && was.Text == m.Text && was.Kind == m.Kind
+			if !known {
+				was = *m
+				others = append(others, *m)
+			}
+			saved = append(saved, Saved{Memory: was, Known: known})
 		}
-		return nil
+		if len(others) == 0 {
+			return nil
+		}
+		last, err := e.write(others...)
+		for i := range saved {
+			if m := &saved[i].Memory; m.Version == 0 {
+				m.Version, m.CreatedAt, m.UpdatedAt = 1, last.CreatedAt, last.UpdatedAt
+			}
+			if saved[i].Memory.ID == last.ID {
+				saved[i].Memory = last
+			}
+		}
+		return err
 	})
 	return saved, err
 }
 
-func (e *erasure) remember(m *storage.Memory) (Saved, error) {
-	if m.Kind != storage.KindFact {
-		if m.ID == "" {
-			m.ID = randomID("m")
-		}
-		return e.put(*m)
-	}
+// mergeGiven merges a fact with what is known.
+func (e *erasure) mergeGiven(m *storage.Memory) (Saved, error) {
 	if err := e.passages.lock(e.ctx); err != nil {
 		return Saved{}, err
 	}
@@ -142,16 +170,6 @@ func (e *erasure) remember(m *storage.Memory) (Saved, error) {
 	}
 	stored, err := e.store.Memory(e.ctx, e.scope, id)
 	return Saved{stored, outcome == facts.Reinforced || outcome == facts.Known, outcome == facts.Superseded}, err
-}
-
-// put writes a memory as it is, unless the store has the same.
-func (e *erasure) put(m storage.Memory) (Saved, error) {
-	was, err := e.store.Memory(e.ctx, e.scope, m.ID)
-	if err == nil && was.DeletedAt == 0 && was.Text == m.Text && was.Kind == m.Kind {
-		return Saved{Memory: was, Known: true}, nil
-	}
-	after, err := e.write(m)
-	return Saved{Memory: after}, err
 }
 
 // write stores memories and updates the index. It returns the last as stored.
@@ -190,15 +208,8 @@ func (p *Pipeline) Edit(ctx context.Context, scope storage.Scope, id string, ver
 			return err
 		}
 		if changed.Text != before.Text {
-			var originals map[string]string
-			if changed.Text, originals, err = p.prepareText(ctx, scope, changed.Text); err != nil {
+			if changed.Text, changed.Redactions, err = p.prepareText(ctx, scope, changed.Text, before.Redactions); err != nil {
 				return err
-			}
-			if changed.Redactions = maps.Clone(before.Redactions); len(originals) > 0 {
-				if changed.Redactions == nil {
-					changed.Redactions = map[string]string{}
-				}
-				maps.Copy(changed.Redactions, originals)
 			}
 			changed.Trust = extract.Trust(true, changed.Text)
 		}

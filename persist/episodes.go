@@ -47,7 +47,7 @@ func episodesOf(t Turn, retention time.Duration, salt []byte, maxWrite int) (out
 				ID: storage.TurnMemoryID(t.ID, len(out)), Scope: t.Scope, Conversation: t.Conversation,
 				Kind: storage.KindEpisode, Text: text, Trust: extract.Trust(user, text), Source: t.Source,
 				Provenance: storage.Provenance{Turn: t.ID, Chain: t.Chain, Role: m.Role, Speaker: m.Speaker, Seq: len(out), Model: t.Model},
-				EventTime:  at, ValidFrom: at, ExpiresAt: at + storage.Time(retention.Milliseconds()),
+				EventTime:  at, ValidFrom: at, ExpiresAt: max(at, t.KeptFrom) + storage.Time(retention.Milliseconds()),
 			}
 			if pasted && extract.Orders(text) {
 				e.Trust = extract.Quarantined

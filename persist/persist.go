@@ -106,14 +106,26 @@ func (p *Pipeline) SetDistiller(d Distiller) { p.auditor.distiller = d }
 // in memory, not that it is persisted. Messages without a time get the current
 // one.
 func (p *Pipeline) Enqueue(t Turn) error {
+	now := time.Now()
+	if t.validate() == nil && !p.limiter.allow(t.Scope, now) {
+		p.stats.drop(DropRateLimited)
+		return ErrRateLimited
+	}
+	err := p.enqueue(t, now)
+	switch {
+	case errors.Is(err, ErrFull):
+		p.stats.drop(DropFull)
+	case errors.Is(err, ErrClosed):
+		p.stats.drop(DropStopped)
+	}
+	return err
+}
+
+// enqueue takes in a turn, or fails. It counts what is invalid.
+func (p *Pipeline) enqueue(t Turn, now time.Time) error {
 	if err := t.validate(); err != nil {
 		p.stats.drop(DropInvalid)
 		return err
-	}
-	now := time.Now()
-	if !p.limiter.allow(t.Scope, now) {
-		p.stats.drop(DropRateLimited)
-		return ErrRateLimited
 	}
 	t.Messages = slices.Clone(t.Messages)
 	for i := range t.Messages {
@@ -124,16 +136,34 @@ func (p *Pipeline) Enqueue(t Turn) error {
 		m.Text = strings.Clone(m.Text) // it may be part of a request body, which would stay in memory whole
 	}
 	if err := p.queue.add(&item{turn: t, size: t.size(), since: now}); err != nil {
-		if errors.Is(err, ErrFull) {
-			p.stats.drop(DropFull)
-		} else {
-			p.stats.drop(DropStopped)
-		}
 		return err
 	}
 	p.stats.enqueued.Add(1)
 	return nil
 }
+
+// Import is Enqueue for many turns at once: it waits for room instead of
+// dropping, and no rate applies.
+func (p *Pipeline) Import(ctx context.Context, t Turn) error {
+	for {
+		err := p.enqueue(t, time.Now())
+		if !errors.Is(err, ErrFull) {
+			return err
+		}
+		timer := time.NewTimer(importPause)
+		select {
+		case <-timer.C:
+		case <-p.stopped:
+			return ErrClosed
+		case <-ctx.Done():
+			timer.Stop()
+			return ctx.Err()
+		}
+	}
+}
+
+// importPause is how long an import waits for room in the queue.
+const importPause = 20 * time.Millisecond
 
 // Flush waits until every turn accepted before the call is searchable, set
 // aside or dropped. It needs Run to be running.

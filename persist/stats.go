@@ -5,6 +5,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/remora-proxy/remora/storage"
 )
 
 // Drop is a reason for which a turn did not become a memory.
@@ -85,6 +87,11 @@ type counters struct {
 	auditMicros, auditMicrosMax                               atomic.Int64
 	meanScores                                                atomic.Uint64 // sum of the audits' mean scores, in millionths
 
+	latency   latencies     // from Enqueue until a turn is searchable
+	saved     recent        // memories that were written
+	lastAudit atomic.Int64  // in milliseconds since the epoch, 0 = none
+	priority  atomic.Uint64 // sum over the facts saved, in millionths
+
 	rejectedMu sync.Mutex
 	rejected   map[string]uint64 // sentences, by reason
 	dropped    [dropCount]atomic.Uint64
@@ -96,6 +103,9 @@ func (c *counters) drop(d Drop) { c.dropped[d].Add(1) }
 func (c *counters) audited(f *finding) {
 	r := &f.record
 	c.audits.Add(1)
+	c.lastAudit.Store(time.Now().UnixMilli())
+	c.saved.add(r.Saved, time.Now())
+	c.priority.Add(uint64(f.priority * 1e6))
 	if r.Soft {
 		c.auditsCut.Add(1)
 	}
@@ -173,6 +183,12 @@ type HealthMetrics struct {
 	ConversationBytes int64   `json:"conversation_bytes"` // windows and summaries in memory, at the end of the last round of audits
 	FactBytes         int64   `json:"fact_bytes"`         // facts in memory, likewise
 	DamagedSpool      uint64  `json:"damaged_spool"`
+
+	LatencyMillis    float64      `json:"latency_ms"`     // mean time from Enqueue until a turn is searchable
+	LatencyP95Millis float64      `json:"latency_p95_ms"` // its 95th percentile, to the next power of the fourth root of two
+	SavedLastHour    int          `json:"saved_last_hour"`
+	LastAudit        storage.Time `json:"last_audit"`    // 0 = none since the start
+	MeanPriority     float64      `json:"mean_priority"` // of the facts saved since the start
 }
 
 // Metrics returns a snapshot.
@@ -192,6 +208,11 @@ func (p *Pipeline) Metrics() Metrics {
 		},
 		Rejections: map[string]uint64{},
 		Health:     HealthMetrics{QueueTurns: s.QueueTurns, QueueBytes: s.QueueBytes, LagSeconds: s.Lag.Round(time.Millisecond).Seconds(), ConversationBytes: c.conversationBytes.Load(), FactBytes: c.factBytes.Load(), DamagedSpool: s.Damaged},
+	}
+	m.Health.LatencyMillis, m.Health.LatencyP95Millis = c.latency.mean(), c.latency.quantile(0.95)
+	m.Health.SavedLastHour, m.Health.LastAudit = c.saved.lastHour(time.Now()), storage.Time(c.lastAudit.Load())
+	if n := m.Memories.Facts; n > 0 {
+		m.Health.MeanPriority = float64(c.priority.Load()) / 1e6 / float64(n)
 	}
 	if n := m.Memories.Facts + m.Memories.Reinforced; n > 0 {
 		m.Memories.DedupeRate = float64(m.Memories.Reinforced) / float64(n)

@@ -164,6 +164,7 @@ func (s *storer) upsert(ctx context.Context, batch []*item) (err error) {
 	s.stats.replaced.Add(uint64(counts[replaced] + counts[overtaken]))
 	s.stats.duplicates.Add(uint64(counts[unchanged] + counts[repeated]))
 	s.stats.memories.Add(uint64(memories))
+	s.stats.saved.add(memories, time.Now())
 	s.stats.passageBytes.Add(uint64(bytes))
 	span.SetAttributes(attribute.Int("remora.memories", memories), attribute.Int("remora.added", counts[added]),
 		attribute.Int("remora.replaced", counts[replaced]+counts[overtaken]), attribute.Int("remora.unchanged", counts[unchanged]+counts[repeated]))
@@ -333,6 +334,9 @@ func (s *storer) complete(ctx, work context.Context, items []*item) {
 	}
 	if len(stored) > 0 {
 		wake(s.auditor.wake)
+	}
+	for _, it := range items {
+		s.stats.latency.add(time.Since(it.since))
 	}
 	s.queue.finish(items...) // searchable: nobody needs to wait for the spool
 	if err := s.retry(ctx, work, "clear spool", func() error { return s.local.DeleteRecords(work, refs) }); err != nil && permanent(err) {

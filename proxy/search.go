@@ -112,7 +112,7 @@ func (x *exchange) render(found []recall.Scored) fence.Block {
 	lines := slices.Grow(x.room.lines[:0], len(found))
 	for i := range found {
 		if m := &found[i].Memory; x.class.Allows(x.plan.target.scope.Project, m.Kind, m.Tags) { // recall has checked it: nothing forbidden leaves because of one mistake
-			lines = append(lines, x.line(m))
+			lines = append(lines, fence.LineOf(m, x.h.deps.Redact))
 		}
 	}
 	options := fence.Options{NoRule: x.h.cfg.Injection.RuleInSystem, Placeholder: x.h.deps.Placeholder}
@@ -127,30 +127,6 @@ func (x *exchange) render(found []recall.Scored) fence.Block {
 	}
 	return block
 }
-
-// line returns a memory as it is shown. It is redacted again, since rules may
-// have been added after it was stored.
-func (x *exchange) line(m *storage.Memory) fence.Line {
-	text, who := m.Text, m.Provenance.Speaker
-	if redact := x.h.deps.Redact; redact != nil {
-		if text = redact(text); who != "" {
-			who = redact(who)
-		}
-	}
-	if who == "" {
-		who = string(m.Provenance.Role)
-	}
-	if who == "" {
-		who = string(m.Kind)
-	}
-	if slices.Contains(m.Tags, storage.OutdatedTag) {
-		text = outdatedMark + text
-	}
-	return fence.Line{ID: m.ID, Time: m.EventTime, Who: who, Text: text}
-}
-
-// outdatedMark precedes a memory of which a later statement supersedes a part.
-const outdatedMark = "(in part outdated) "
 
 // nameBytes is the number of random bytes in the name of a conversation or a
 // block, which no text can guess.

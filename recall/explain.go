@@ -1,11 +1,6 @@
 package recall
 
-import (
-	"context"
-	"slices"
-
-	"github.com/remora-proxy/remora/storage"
-)
+import "context"
 
 // Names of the parts of a score. Those with a term and PartVector are addends,
 // the others are factors.
@@ -33,26 +28,22 @@ const (
 )
 
 // explainPolicy adds to an explained result what would have been in it but for
-// Request.NoPrivate and Request.Allow. It costs a second search.
-func (e *searcher) explainPolicy(ctx context.Context, ix *index, req *Request, like *likeness, res *Result) error {
+// Request.NoPrivate and Request.Allow. It costs a second search, and adds
+// nothing if the time does not suffice for it.
+func (e *searcher) explainPolicy(ctx context.Context, ix *index, req *Request, like *likeness, res *Result) {
 	open := *req
 	open.NoPrivate, open.Allow, open.Explain, open.Lines, open.Into = false, nil, false, false, nil
 	all, err := e.search(ctx, ix, &open, like)
 	if err != nil {
-		return err
+		return
 	}
+	f := filter{ix: ix, noPrivate: req.NoPrivate, allow: req.Allow}
 	for i := range all.Memories {
 		m := &all.Memories[i]
-		if !req.allows(&m.Memory) && len(res.Cut) < MaxTopK {
+		if n, ok := ix.memoryOf(m.Memory.ID); ok && f.forbids(&ix.turns[ix.mems[n].turn]) && len(res.Cut) < MaxTopK {
 			res.Cut = append(res.Cut, Cut{ID: m.Memory.ID, Score: m.Score, Reason: CutPolicy})
 		}
 	}
-	return nil
-}
-
-// allows reports whether a memory may be returned, by its kind and tags.
-func (r *Request) allows(m *storage.Memory) bool {
-	return !(r.NoPrivate && slices.Contains(m.Tags, storage.PrivateTag)) && (r.Allow == nil || r.Allow(m.Kind, m.Tags))
 }
 
 // explain takes the score of one turn apart. A concept's addend is divided

@@ -108,14 +108,15 @@ func (e *searcher) search(ctx context.Context, ix *index, req *Request, like *li
 	q.project, q.vector = projectHash(req.Project), like
 	res, terms := Result{Vectors: VectorsOff}, len(q.Terms)
 	var err error
-	if terms > 0 || q.Profile != 0 {
+	asks := terms > 0 || q.Profile != 0
+	if asks {
 		res, err = e.rankAndSelect(ctx, ix, q, req)
 	}
 	q.reset()
 	e.queries.Put(q)
 	res.Terms = terms
-	if err == nil && req.Explain && terms > 0 && (req.NoPrivate && ix.private || req.Allow != nil) {
-		err = e.explainPolicy(ctx, ix, req, like, &res)
+	if err == nil && req.Explain && asks && (req.NoPrivate && ix.private || req.Allow != nil) {
+		e.explainPolicy(ctx, ix, req, like, &res)
 	}
 	return res, err
 }

@@ -138,3 +138,56 @@ func OriginalsIn(originals []Original, from, to, at int) []Original {
 	}
 	return out
 }
+
+// DecodeOriginals returns the originals of a map that EncodeOriginals made, in
+// the order of their places. Entries that can't be read are left out.
+func DecodeOriginals(redactions map[string]string) (out []Original) {
+	for _, value := range redactions {
+		var e storedOriginal
+		if json.Unmarshal([]byte(value), &e) != nil {
+			continue
+		}
+		for _, at := range e.At {
+			out = append(out, Original{Rule: e.Type, Placeholder: e.Placeholder, Text: e.Original, At: at})
+		}
+	}
+	slices.SortFunc(out, func(a, b Original) int { return a.At - b.At })
+	return out
+}
+
+// CarryOriginals returns the originals of a text that was edited: the new ones,
+// and of the old ones those whose placeholders are still there, as often as
+// before, in the same order. Where their number has changed, it is not known
+// which is which, and they are dropped.
+func CarryOriginals(old map[string]string, text string, added []Original) []Original {
+	taken := map[int]bool{}
+	for _, o := range added {
+		taken[o.At] = true
+	}
+	byPlaceholder := map[string][]Original{}
+	for _, o := range DecodeOriginals(old) {
+		byPlaceholder[o.Placeholder] = append(byPlaceholder[o.Placeholder], o)
+	}
+	out := slices.Clone(added)
+	for placeholder, before := range byPlaceholder {
+		var places []int
+		for from := 0; placeholder != ""; {
+			i := strings.Index(text[from:], placeholder)
+			if i < 0 {
+				break
+			}
+			if !taken[from+i] {
+				places = append(places, from+i)
+			}
+			from += i + len(placeholder)
+		}
+		if len(places) != len(before) {
+			continue
+		}
+		for i, o := range before {
+			o.At = places[i]
+			out = append(out, o)
+		}
+	}
+	return out
+}

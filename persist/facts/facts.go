@@ -80,6 +80,10 @@ func Contradicts(newer, older *storage.Memory) bool {
 	return slices.Contains(newer.Tags, tagContradicts+older.ID)
 }
 
+// SourceImport is the prefix of the source of what was imported. Its retention
+// counts from the import.
+const SourceImport = "import"
+
 // Origin is where a statement comes from.
 type Origin struct{ Conversation, Turn, Chain, Source, Model, Speaker string }
 

@@ -229,16 +229,19 @@ func (c *Changes) Merged(candidates int) { c.set.statements += int64(candidates)
 
 func (c Config) newFact(scope storage.Scope, from *extract.Candidate, o Origin) storage.Memory {
 	at := storage.TimeOf(from.Time)
-	keep := c.Retention
+	keep, kept := c.Retention, at
 	if from.Score.Total >= c.KeepLonger || from.Requested {
 		keep = c.LongRetention
+	}
+	if strings.HasPrefix(o.Source, SourceImport) {
+		kept = max(at, storage.TimeOf(time.Now()))
 	}
 	m := storage.Memory{
 		ID: ID(scope, o.Turn, from.Quote), Scope: scope, Conversation: o.Conversation, Kind: storage.KindFact,
 		Text: from.Text(), Tags: []string{from.Kind()}, Priority: from.Score.Total, Confidence: firstConfidence, Trust: extract.TrustUser,
 		Source: o.Source, Entities: from.Entities(),
 		Provenance: storage.Provenance{Turn: o.Turn, Chain: o.Chain, Role: storage.RoleUser, Speaker: o.Speaker, Model: o.Model},
-		EventTime:  at, ValidFrom: at, ExpiresAt: at + storage.Time(keep.Milliseconds()),
+		EventTime:  at, ValidFrom: at, ExpiresAt: kept + storage.Time(keep.Milliseconds()),
 	}
 	if from.Statement != "" {
 		m.Tags = append(m.Tags, TagDistilled)

@@ -19,15 +19,32 @@ const types = "https://github.com/remora-proxy/remora/blob/main/docs/problems.md
 // titles are the titles of problems, by kind. A kind has one meaning.
 var titles = map[string]string{
 	"bad-target":           "Request target not usable",
+	"changed":              "Changed meanwhile",
+	"forbidden":            "Not allowed",
 	"forward-forbidden":    "Target not allowed",
 	"forward-auth":         "Proxy authentication required",
 	"forward-busy":         "Too many tunnels",
 	"forward-method":       "Only CONNECT is served here",
 	"forward-others":       "Host not on the list",
+	"gone":                 "Gone",
+	"host-forbidden":       "Host not allowed",
+	"internal":             "Internal error",
+	"invalid":              "Request not usable",
+	"method":               "Method not allowed",
+	"no-text":              "Nothing left to save",
 	"no-upstream":          "No upstream for this path",
+	"not-found":            "Not found",
+	"not-implemented":      "Not available here",
 	"own-path":             "No such path of Remora",
+	"queue-full":           "Too much to store",
 	"request-body":         "Request body not readable",
 	"request-timeout":      "Request body too slow",
+	"secret":               "Secrets are not saved",
+	"too-large":            "Too large",
+	"too-many":             "Too many",
+	"unauthorized":         "Key required",
+	"unavailable":          "Memory not available",
+	"unsupported-media":    "Media type not readable",
 	"upstream-failed":      "Upstream broke off",
 	"upstream-protocol":    "Upstream does not speak HTTP as expected",
 	"upstream-timeout":     "Upstream too slow",
@@ -43,6 +60,8 @@ type Problem struct {
 	Title  string `json:"title"`
 	Status int    `json:"status"`
 	Detail string `json:"detail,omitempty"`
+	// Field names what in the request is meant, "" if that is not one field.
+	Field string `json:"field,omitempty"`
 }
 
 // Kind returns the kind of p, which its type ends with.

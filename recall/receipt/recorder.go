@@ -27,6 +27,7 @@ const (
 	MaxWaiting  = 2048
 	MaxWatchers = 64
 
+	maxErased      = 2048   // users of whom is known when something of theirs was erased last
 	maxUses        = 20_000 // memories of one user whose uses are counted; beyond, those used longest ago are forgotten
 	flushPause     = 500 * time.Millisecond
 	watcherBacklog = 256 // receipts that a watcher may be behind; beyond, it misses some
@@ -48,24 +49,27 @@ type Recorder struct {
 	queue   chan *Receipt
 	dropped atomic.Int64
 	serial  atomic.Uint32
+	writing chan struct{} // held while receipts are written
 
-	mu       sync.Mutex
-	watchers map[chan Receipt]struct{}
-	counts   map[storage.Scope]int // receipts of users that were written for since the start
+	mu         sync.Mutex
+	watchers   map[chan Receipt]struct{}
+	counts     map[storage.Scope]int          // receipts of users that were written for since the start
+	erased     map[storage.Scope]storage.Time // when something of them was erased last
+	erasedLast storage.Time                   // the same of all others
 }
 
 // NewRecorder returns a Recorder that keeps receipts for keep.
 func NewRecorder(local storage.Local, keep time.Duration, log *slog.Logger) *Recorder {
 	return &Recorder{
-		local: local, keep: keep, log: log, queue: make(chan *Receipt, MaxWaiting),
-		watchers: map[chan Receipt]struct{}{}, counts: map[storage.Scope]int{},
+		local: local, keep: keep, log: log, queue: make(chan *Receipt, MaxWaiting), writing: make(chan struct{}, 1),
+		watchers: map[chan Receipt]struct{}{}, counts: map[storage.Scope]int{}, erased: map[storage.Scope]storage.Time{},
 	}
 }
 
 // Record hands in a receipt, which belongs to the Recorder from then on. It
 // sets ID and never blocks.
 func (r *Recorder) Record(receipt *Receipt) {
-	receipt.ID = r.newID(receipt.At)
+	receipt.ID, receipt.Version = r.newID(receipt.At), version
 	select {
 	case r.queue <- receipt:
 	default:
@@ -75,6 +79,54 @@ func (r *Recorder) Record(receipt *Receipt) {
 
 // Dropped returns how many receipts were not kept.
 func (r *Recorder) Dropped() int64 { return r.dropped.Load() }
+
+// Erased drops the receipts of a user's exchanges that have begun by now and
+// are not written yet: they may show what is gone. Those that are written are
+// for [Forget].
+func (r *Recorder) Erased(scope storage.Scope, _ ...string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.erased) >= maxErased {
+		for _, at := range r.erased {
+			r.erasedLast = max(r.erasedLast, at)
+		}
+		clear(r.erased)
+	}
+	r.erased[scope] = storage.TimeOf(time.Now())
+}
+
+// Drop is Erased for all of a user.
+func (r *Recorder) Drop(scope storage.Scope) {
+	r.Erased(scope)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.counts, scope)
+}
+
+// PauseWrites waits until no receipt is being written, and keeps it so until
+// resume is called. Call it before something is erased, and resume after Erased
+// or Drop.
+func (r *Recorder) PauseWrites(ctx context.Context, _ storage.Scope) (resume func(), err error) {
+	select {
+	case r.writing <- struct{}{}:
+		return func() { <-r.writing }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// kept returns the receipts that may be written, in the memory of batch, and
+// counts the others.
+func (r *Recorder) kept(batch []*Receipt) []*Receipt {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	all := len(batch)
+	batch = slices.DeleteFunc(batch, func(receipt *Receipt) bool {
+		return receipt.At <= max(r.erased[receipt.Scope], r.erasedLast)
+	})
+	r.dropped.Add(int64(all - len(batch)))
+	return batch
+}
 
 // newID returns an id that sorts by time and that nobody can guess.
 func (r *Recorder) newID(at storage.Time) string {
@@ -124,8 +176,12 @@ func (r *Recorder) Run(ctx context.Context) {
 				}
 			}
 			timer.Stop()
-			r.publish(batch)
-			r.write(context.WithoutCancel(ctx), batch)
+			r.writing <- struct{}{}
+			if batch = r.kept(batch); len(batch) > 0 {
+				r.publish(batch)
+				r.write(context.WithoutCancel(ctx), batch)
+			}
+			<-r.writing
 		case <-ctx.Done():
 			if len(r.queue) == 0 {
 				return
@@ -274,6 +330,9 @@ func (r *Recorder) trim(ctx context.Context, scope storage.Scope, added int) {
 // List returns a user's receipts, newest first, at most limit of those with an
 // id less than before ("" = all).
 func List(ctx context.Context, local storage.Local, scope storage.Scope, before string, limit int, match func(*Receipt) bool) (out []Receipt, next string, err error) {
+	if limit <= 0 {
+		return nil, "", nil
+	}
 	keys, err := keysOf(ctx, local, scope)
 	if err != nil {
 		return nil, "", err

@@ -1,0 +1,160 @@
+package api
+
+import (
+	"context"
+	"time"
+
+	"github.com/remora-proxy/remora/proxy/identity"
+	"github.com/remora-proxy/remora/recall/receipt"
+	"github.com/remora-proxy/remora/storage"
+)
+
+// Exchange is the receipt of an exchange, with whose it was.
+type Exchange struct {
+	Tenant  string `json:"tenant"`
+	App     string `json:"app"`
+	Project string `json:"project"`
+	User    string `json:"user"`
+	Time    string `json:"time"`
+	receipt.Receipt
+	// Memories are the candidates as they are now; those that are gone are left
+	// out. Only a single exchange has them.
+	Memories []Memory `json:"memories,omitempty"`
+	// Unrecallable are memories that match the question and are never recalled,
+	// because they are superseded or in quarantine, as of now.
+	Unrecallable []Turned `json:"unrecallable,omitempty"`
+}
+
+// Exchanges is a page of receipts.
+type Exchanges struct {
+	Exchanges []Exchange `json:"exchanges"`
+	Next      string     `json:"next,omitempty"`
+}
+
+func showExchange(r receipt.Receipt) Exchange {
+	return Exchange{
+		Tenant: identity.Show(r.Scope.Tenant), App: r.Scope.App, Project: r.Scope.Project, User: identity.Show(r.Scope.User), Time: stamp(r.At), Receipt: r,
+	}
+}
+
+// ExchangeFilter selects receipts. Zero fields select everything.
+type ExchangeFilter struct {
+	Conversation string
+	Status       string
+	Model        string
+	Memory       string // id of a memory that was inserted
+}
+
+func (f *ExchangeFilter) matches(r *receipt.Receipt) bool {
+	if f.Conversation != "" && r.Conversation != f.Conversation || f.Status != "" && r.Status != f.Status || f.Model != "" && r.Model != f.Model {
+		return false
+	}
+	if f.Memory == "" {
+		return true
+	}
+	for i := range r.Inserted {
+		for _, span := range r.Inserted[i].Spans {
+			if span.ID == f.Memory {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Exchanges lists a user's receipts, newest first.
+func (s *Service) Exchanges(ctx context.Context, p Principal, t Target, f ExchangeFilter, cursor string, limit int) (Exchanges, error) {
+	out := Exchanges{Exchanges: []Exchange{}}
+	if s.Receipts == nil {
+		return out, ErrOff
+	}
+	limit, err := pageSize(limit)
+	if err != nil {
+		return out, err
+	}
+	scope, err := s.scope(p, t)
+	if err != nil {
+		return out, err
+	}
+	if len(cursor) > storage.MaxID {
+		return out, invalid("cursor", "is not one of this list")
+	}
+	list, next, err := receipt.List(ctx, s.Store, scope, cursor, limit, f.matches)
+	if err != nil {
+		return out, err
+	}
+	for _, r := range list {
+		out.Exchanges = append(out.Exchanges, showExchange(r))
+	}
+	out.Next = next
+	return out, nil
+}
+
+// Exchange returns one receipt with its memories.
+func (s *Service) Exchange(ctx context.Context, p Principal, t Target, id string) (Exchange, error) {
+	if s.Receipts == nil {
+		return Exchange{}, ErrOff
+	}
+	if id == "" || len(id) > storage.MaxID {
+		return Exchange{}, ErrNotFound
+	}
+	scope, err := s.scope(p, t)
+	if err != nil {
+		return Exchange{}, err
+	}
+	r, err := receipt.Get(ctx, s.Store, scope, id)
+	if err != nil {
+		return Exchange{}, err
+	}
+	out := showExchange(r)
+	for i := range r.Candidates {
+		if m, err := s.Store.Memory(ctx, scope, r.Candidates[i].ID); err == nil && m.DeletedAt == 0 {
+			out.Memories = append(out.Memories, s.show(&m))
+		}
+	}
+	if r.Query != "" {
+		out.Unrecallable, err = s.unrecallable(ctx, scope, r.Query, r.At.Std())
+	}
+	return out, err
+}
+
+// Watch calls seen for each receipt of the principal's that comes, until ctx
+// ends or seen fails. alive is called in between, so that a caller can tell
+// that its reader is still there.
+func (s *Service) Watch(ctx context.Context, p Principal, t Target, alive func() error, seen func(Exchange) error) error {
+	if s.Receipts == nil {
+		return ErrOff
+	}
+	want, err := s.partial(p, t)
+	if err != nil {
+		return err
+	}
+	if p.Admin && t.Tenant == "" {
+		want.Tenant = ""
+	}
+	receipts, stop, err := s.Receipts.Watch()
+	if err != nil {
+		return ErrBusy
+	}
+	defer stop()
+	tick := time.NewTicker(watchPause)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+			if err := alive(); err != nil {
+				return err
+			}
+		case r := <-receipts:
+			if covered(want.Tenant, r.Scope.Tenant) && covered(want.App, r.Scope.App) && covered(want.Project, r.Scope.Project) && covered(want.User, r.Scope.User) {
+				if err := seen(showExchange(r)); err != nil {
+					return err
+				}
+			}
+		}
+	}
+}
+
+const watchPause = 15 * time.Second
