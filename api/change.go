@@ -38,6 +38,9 @@ func (s *Service) Add(ctx context.Context, p Principal, t Target, d Draft, sourc
 	if err != nil {
 		return Added{}, err
 	}
+	if err := s.available(ctx, scope); err != nil {
+		return Added{}, err
+	}
 	saved, err := s.Pipeline.Remember(ctx, scope, m)
 	if err != nil {
 		return Added{}, err

@@ -123,6 +123,12 @@ func (s *Service) scope(p Principal, t Target) (storage.Scope, error) {
 	return scope, scope.Validate()
 }
 
+// available fails at once while the store can't serve: a change would wait.
+func (s *Service) available(ctx context.Context, scope storage.Scope) error {
+	_, err := s.Store.Digest(ctx, scope)
+	return err
+}
+
 // partial returns the parts of a scope that a target names and the principal
 // may reach; other parts are "".
 func (s *Service) partial(p Principal, t Target) (scope storage.Scope, err error) {

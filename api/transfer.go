@@ -174,7 +174,7 @@ func (i *importer) conversation(c *imports.Conversation) error {
 			turn.Model = m.Model
 		}
 		turn.Messages = append(turn.Messages, persist.Message{Role: role, Text: m.Text, Time: last})
-		if len(turn.Messages) == maxTurnMessages {
+		if len(turn.Messages) == importTurnMessages {
 			if err := send(); err != nil {
 				return err
 			}
@@ -183,8 +183,8 @@ func (i *importer) conversation(c *imports.Conversation) error {
 	return send()
 }
 
-// maxTurnMessages bounds the messages of one imported turn.
-const maxTurnMessages = 100
+// importTurnMessages bounds the messages of one imported turn.
+const importTurnMessages = 100
 
 func shortHash(parts ...string) string {
 	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))

@@ -26,16 +26,13 @@ func (x *exchange) beginReceipt(scope storage.Scope) {
 	}
 }
 
-// maxQuery limits how much of a question a receipt keeps, in bytes.
-const maxQuery = 2 << 10
-
 // noteSearch puts what recall found into the receipt.
 func (x *exchange) noteSearch(words string, res *recall.Result, took time.Duration, block *fence.Block) {
 	r := x.plan.receipt
 	if r == nil {
 		return
 	}
-	r.Query = string(append([]byte(nil), words[:min(len(words), maxQuery)]...)) // words may be part of the body
+	r.Query = string(append([]byte(nil), words[:min(len(words), receipt.MaxQuery+receipt.QueryOverhang)]...)) // words may be part of the body
 	r.Considered, r.Relevance, r.Vectors, r.Times.Recall = res.Considered, res.Relevance, string(res.Vectors), took.Microseconds()
 	shown := map[string]bool{}
 	for _, s := range block.Spans {
@@ -85,10 +82,14 @@ func (x *exchange) finishReceipt(out *relayed) *receipt.Receipt {
 	r.Turn = x.plan.turn.Chain
 	if x.plan.memories == 0 {
 		r.Inserted, r.Usage.Added = nil, 0
-		for i := range r.Candidates {
-			if c := &r.Candidates[i]; c.Inserted {
-				c.Inserted, c.Reason = false, string(x.plan.status)
-			}
+	}
+	went := map[string]bool{} // what was found may have had no place, or have been forgotten meanwhile
+	for _, id := range r.Memories() {
+		went[id] = true
+	}
+	for i := range r.Candidates {
+		if c := &r.Candidates[i]; c.Inserted && !went[c.ID] {
+			c.Inserted, c.Reason = false, string(x.plan.status)
 		}
 	}
 	now := x.h.deps.Now()

@@ -8,6 +8,7 @@ import (
 
 	"github.com/remora-proxy/remora/proxy/dialect"
 	"github.com/remora-proxy/remora/proxy/ledger"
+	"github.com/remora-proxy/remora/proxy/policy"
 )
 
 // Some servers bind parts of an answer to everything that stood before it, and
@@ -94,7 +95,8 @@ func (m repairer) find(p *payload) {
 		return
 	}
 	x.plan.walk = x.h.ledger.Unscoped(x.read.req, x.room.chain)
-	if x.plan.status == StatusOff && x.h.deps.Recall != nil {
+	x.policyRights() // may not have been asked for
+	if x.plan.status == StatusOff && x.h.deps.Recall != nil && x.class.Memory != policy.MemoryOff {
 		if who, status := x.resolve(); status == "" {
 			known := x.h.ledger.Find(ledger.Seed{Scope: who.scope, Secret: who.secret, Class: x.class.Name()}, x.read.req, x.room.chain)
 			ctx, cancel := x.deadline(known, who.scope, time.Now())

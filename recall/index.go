@@ -91,7 +91,7 @@ type flags uint8
 
 const (
 	turnDead     flags = 1 << iota
-	turnFact           // a fact, curated or entry: no neighbours
+	turnFact           // a fact: no neighbours
 	turnResource       // a passage of a document
 	turnExpires        // at least one of its memories expires
 	turnSpoken         // a passage of the user's, followed by at most one of the assistant's
@@ -173,9 +173,11 @@ type passage struct {
 	print    uint64 // fingerprint, if snapshots are kept
 }
 
-// recallable reports whether a memory may ever be returned.
+// recallable reports whether a memory may ever be returned. Files that an agent
+// curates and keyed values are read by their names alone.
 func recallable(m *storage.Memory) bool {
-	return m.DeletedAt == 0 && m.ValidTo == 0 && m.SupersededBy == "" && m.Trust > 0 && m.Text != ""
+	return m.DeletedAt == 0 && m.ValidTo == 0 && m.SupersededBy == "" && m.Trust > 0 && m.Text != "" &&
+		m.Kind != storage.KindCurated && m.Kind != storage.KindEntry
 }
 
 // turnKey returns the name of the turn that a memory belongs to. The passages

@@ -19,6 +19,9 @@ func TestLines(t *testing.T) {
 		if i%5 == 0 {
 			user.Tags = append(user.Tags, storage.OutdatedTag)
 		}
+		if i%3 == 0 {
+			user.Tags = append(user.Tags, storage.PrivateTag)
+		}
 		user.Provenance.Chain = fmt.Sprintf("%032x", i)
 		user.Provenance.Speaker = []string{"", "Mia", "Tom"}[i%3]
 		ms = append(ms, user)
@@ -50,8 +53,10 @@ func TestLines(t *testing.T) {
 				facts++
 			}
 			var tags []string
-			if slices.Contains(m.Tags, storage.OutdatedTag) {
-				tags = []string{storage.OutdatedTag}
+			for _, tag := range []string{storage.OutdatedTag, storage.PrivateTag} {
+				if slices.Contains(m.Tags, tag) {
+					tags = append(tags, tag)
+				}
 			}
 			*m = storage.Memory{
 				Tags: tags, ID: m.ID, Kind: m.Kind, Text: m.Text, EventTime: m.EventTime,

@@ -180,14 +180,23 @@ func kindName(t reflect.Type) string {
 
 // Write answers with a JSON value.
 func Write(w http.ResponseWriter, status int, v any) {
-	body, err := json.Marshal(v)
+	body, err := Encode(v)
 	if err != nil {
 		problem.New(http.StatusInternalServerError, "internal", "").Write(w)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_, _ = w.Write(append(body, '\n'))
+	_, _ = w.Write(body)
+}
+
+// Encode returns v as a line of JSON in which <, > and & stand for themselves.
+func Encode(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	err := e.Encode(v)
+	return b.Bytes(), err
 }
 
 // Fail answers with the problem of an error. What is Remora's own fault is

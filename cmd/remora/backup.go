@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/spf13/pflag"
+
 	"github.com/remora-proxy/remora/storage"
 	"github.com/remora-proxy/remora/storage/badger"
 )
@@ -18,7 +20,8 @@ func backupCommand() command {
 		name:    "backup",
 		summary: "write a backup of the memories, sealed, without the keys",
 		usage:   "remora backup FILE|- [--data DIRECTORY] [--config FILE]",
-		run:     backup,
+		define:  backup,
+		minArgs: 1, maxArgs: 1, files: true,
 	}
 }
 
@@ -27,22 +30,20 @@ func restoreCommand() command {
 		name:    "restore",
 		summary: "make a store of a backup, in a directory without data",
 		usage:   "remora restore FILE|- [--data DIRECTORY] [--config FILE]",
-		run:     restore,
+		define:  restore,
+		minArgs: 1, maxArgs: 1, files: true,
 	}
 }
 
-func backup(ctx context.Context, s streams, args []string) error {
-	f := newFlags(backupCommand(), s)
+func backup(f *pflag.FlagSet) runner {
 	flags := storeFlags(f)
-	rest, err := parseArgs(f, args, 1, 1)
-	if err != nil {
-		return err
+	return func(ctx context.Context, s streams, args []string) error {
+		c, err := sealedConfig(flags, s)
+		if err != nil {
+			return err
+		}
+		return withStore(ctx, c, func(store openStore) error { return backupTo(ctx, s, store, args[0]) })
 	}
-	c, err := sealedConfig(flags, s)
-	if err != nil {
-		return err
-	}
-	return withStore(ctx, c, func(store openStore) error { return backupTo(ctx, s, store, rest[0]) })
 }
 
 // backupTo works on any store that can back up.
@@ -67,32 +68,29 @@ func (c *counter) Write(b []byte) (int, error) {
 	return n, err
 }
 
-func restore(ctx context.Context, s streams, args []string) error {
-	f := newFlags(restoreCommand(), s)
+func restore(f *pflag.FlagSet) runner {
 	flags := storeFlags(f)
-	rest, err := parseArgs(f, args, 1, 1)
-	if err != nil {
-		return err
+	return func(ctx context.Context, s streams, args []string) error {
+		c, err := sealedConfig(flags, s)
+		if err != nil {
+			return err
+		}
+		in, err := openIn(s, args[0])
+		if err != nil {
+			return err
+		}
+		defer in.Close()
+		privateFiles()
+		done, err := badger.Restore(ctx, c.Storage, in)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(s.err, "restored %d scopes to %s, as they were at %s\n", done.Scopes, c.Storage.Dir, done.From.Std().Format(time.RFC3339))
+		if done.Erased > 0 {
+			fmt.Fprintf(s.err, "left out %d scopes: they have been erased since, or their keys are not in the keyring\n", done.Erased)
+		}
+		return nil
 	}
-	c, err := sealedConfig(flags, s)
-	if err != nil {
-		return err
-	}
-	in, err := openIn(s, rest[0])
-	if err != nil {
-		return err
-	}
-	defer in.Close()
-	privateFiles()
-	done, err := badger.Restore(ctx, c.Storage, in)
-	if err != nil {
-		return err
-	}
-	fmt.Fprintf(s.err, "restored %d scopes to %s, as they were at %s\n", done.Scopes, c.Storage.Dir, done.From.Std().Format(time.RFC3339))
-	if done.Erased > 0 {
-		fmt.Fprintf(s.err, "left out %d scopes: they have been erased since, or their keys are not in the keyring\n", done.Erased)
-	}
-	return nil
 }
 
 // writeOut gives do the standard output, or a new file with mode 0600 that

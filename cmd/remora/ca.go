@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/pflag"
+
 	"github.com/remora-proxy/remora/cmd/remora/config"
 	"github.com/remora-proxy/remora/proxy/forward"
 )
@@ -21,43 +23,38 @@ func caCommand() command {
 		name:    "ca",
 		summary: "make or show the certificate authority of the forward listener",
 		usage:   "remora ca init [--force] | show | path | trust-help  [--config FILE]",
-		run:     certificateAuthority,
+		define:  certificateAuthority,
+		maxArgs: 1, words: []string{"init", "show", "path", "trust-help"},
 	}
 }
 
 // certificateAuthority creates and shows the authority whose certificates
 // intercepted clients get. Nothing is installed system-wide: the user
 // configures each client that should trust it.
-func certificateAuthority(_ context.Context, s streams, args []string) error {
-	f := newFlags(caCommand(), s)
+func certificateAuthority(f *pflag.FlagSet) runner {
 	var o config.Overrides
 	f.StringVar(&o.File, "config", "", "read settings from `file`")
 	force := f.Bool("force", false, "with init: put a new authority in the place of the one that is there")
-	verb := ""
-	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
-		verb, args = args[0], args[1:]
-	}
-	if err := parseFlags(f, args); err != nil {
-		return err
-	}
-	verbs := map[string]func(streams, config.Config, bool) error{
-		"init": initAuthority, "show": showAuthority, "path": printAuthorityPath, "trust-help": trustHelp,
-	}
-	run, known := verbs[verb]
-	if !known {
-		if verb == "" {
-			return wrongCall(f, "ca takes init, show, path or trust-help")
+	return func(_ context.Context, s streams, args []string) error {
+		verbs := map[string]func(streams, config.Config, bool) error{
+			"init": initAuthority, "show": showAuthority, "path": printAuthorityPath, "trust-help": trustHelp,
 		}
-		return wrongCall(f, fmt.Sprintf("no such verb %q; ca takes init, show, path or trust-help", verb))
+		if len(args) == 0 {
+			return wrongCall("ca takes init, show, path or trust-help")
+		}
+		run, known := verbs[args[0]]
+		if !known {
+			return wrongCall(fmt.Sprintf("no such verb %q; ca takes init, show, path or trust-help", args[0]))
+		}
+		c, err := config.Load(o, s.getenv, config.Here(s.getenv))
+		if err != nil {
+			return err
+		}
+		if c.CACert == "" || c.CAKey == "" {
+			return errors.New("no home directory to keep the certificate authority in: set forward.caCert and forward.caKey")
+		}
+		return run(s, c, *force)
 	}
-	c, err := config.Load(o, s.getenv, config.Here(s.getenv))
-	if err != nil {
-		return err
-	}
-	if c.CACert == "" || c.CAKey == "" {
-		return errors.New("no home directory to keep the certificate authority in: set forward.caCert and forward.caKey")
-	}
-	return run(s, c, *force)
 }
 
 func initAuthority(s streams, c config.Config, force bool) error {

@@ -18,6 +18,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/spf13/pflag"
+
 	"github.com/remora-proxy/remora/cmd/remora/config"
 	"github.com/remora-proxy/remora/proxy/httpclient"
 	"github.com/remora-proxy/remora/proxy/listener"
@@ -37,7 +39,7 @@ func checkCommand() command {
 		name:    "check",
 		summary: "check the configuration, the upstreams, the embeddings server and the store",
 		usage:   "remora check [--live] [--verify] [flags as for serve]",
-		run:     check,
+		define:  check,
 	}
 }
 
@@ -45,40 +47,38 @@ func checkCommand() command {
 // standard output, and its findings to the standard error: last, where a
 // terminal shows them. It changes nothing: a store that does not exist is not
 // created.
-func check(ctx context.Context, s streams, args []string) error {
-	f := newFlags(checkCommand(), s)
+func check(f *pflag.FlagSet) runner {
 	flags := configFlags(f)
 	live := f.Bool("live", false, "only ask the Remora that listens here whether it is alive")
 	verify := f.Bool("verify", false, "also read all memories and tell of those that are damaged or missing; the store must not be in use")
-	if err := parseFlags(f, args); err != nil {
-		return err
+	return func(ctx context.Context, s streams, _ []string) error {
+		c, err := config.Load(*flags, s.getenv, config.Here(s.getenv))
+		if *live {
+			return checkLive(ctx, s.out, c.Server.Listen)
+		}
+		if err != nil {
+			return err
+		}
+		if err := c.Write(s.out); err != nil {
+			return err
+		}
+		if c.File != "" {
+			fmt.Fprintf(s.err, "configuration %s: ok\n", c.File)
+		} else {
+			fmt.Fprintln(s.err, "configuration: ok, no file")
+		}
+		fmt.Fprintf(s.err, "identity: %s\n", identitySummary(c))
+		for _, w := range c.Warnings(os.Environ(), config.Here(s.getenv)) {
+			fmt.Fprintf(s.err, "warning: %s\n", w)
+		}
+		failed := checkListen(ctx, s.err, c) + checkUpstreams(ctx, s.err, c) + checkEmbeddings(ctx, s.err, c) + checkForward(s.err, c) +
+			checkTelemetry(ctx, s.err, s.getenv) + checkStore(ctx, s.err, c, *verify)
+		if failed > 0 {
+			return fmt.Errorf("check: %d failed", failed)
+		}
+		fmt.Fprintln(s.err, "check: all is well")
+		return nil
 	}
-	c, err := config.Load(*flags, s.getenv, config.Here(s.getenv))
-	if *live {
-		return checkLive(ctx, s.out, c.Server.Listen)
-	}
-	if err != nil {
-		return err
-	}
-	if err := c.Write(s.out); err != nil {
-		return err
-	}
-	if c.File != "" {
-		fmt.Fprintf(s.err, "configuration %s: ok\n", c.File)
-	} else {
-		fmt.Fprintln(s.err, "configuration: ok, no file")
-	}
-	fmt.Fprintf(s.err, "identity: %s\n", identitySummary(c))
-	for _, w := range c.Warnings(os.Environ(), config.Here(s.getenv)) {
-		fmt.Fprintf(s.err, "warning: %s\n", w)
-	}
-	failed := checkListen(ctx, s.err, c) + checkUpstreams(ctx, s.err, c) + checkEmbeddings(ctx, s.err, c) + checkForward(s.err, c) +
-		checkTelemetry(ctx, s.err, s.getenv) + checkStore(ctx, s.err, c, *verify)
-	if failed > 0 {
-		return fmt.Errorf("check: %d failed", failed)
-	}
-	fmt.Fprintln(s.err, "check: all is well")
-	return nil
 }
 
 // checkListen tries the addresses of the listeners. One that is in use may be

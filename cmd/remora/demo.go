@@ -59,10 +59,7 @@ func demoModel(r proxytest.Recorded) proxytest.Reply {
 
 // demo returns no error only if the second conversation got what was said in
 // the first, by one inserted message and no other change.
-func demo(ctx context.Context, s streams, args []string) (err error) {
-	if err := parseFlags(newFlags(demoCommand(), s), args); err != nil {
-		return err
-	}
+func demo(ctx context.Context, s streams, _ []string) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, demoTimeout)
 	defer cancel()
 	dir, err := os.MkdirTemp("", "remora-demo-")
@@ -102,6 +99,7 @@ func demoConfig(dir, upstream string) config.Config {
 	c := config.Default()
 	c.Server.Listen = "127.0.0.1:0"
 	c.SetUpstream(upstream)
+	c.API.Listen = config.APIOff
 	c.Proxy.Identity.Tenant, c.Proxy.Identity.Anonymous = "demo", identity.AnonymousKeyHolder
 	c.Storage.Dir = filepath.Join(dir, "data")
 	c.Storage.KeyFile = filepath.Join(dir, "store.key")

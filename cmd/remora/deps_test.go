@@ -103,6 +103,7 @@ var homes = []struct {
 		"Bodies are read in the dialects only. Elsewhere JSON from outside goes through a guard against depth and duplicate keys first, or through encoding/json."},
 	{"github.com/HdrHistogram/hdrhistogram-go", []string{"cmd/remora-bench/load"}, "Latencies are counted where the load is measured; the program has OpenTelemetry's histograms."},
 	{"github.com/KimMachineGun/automemlimit", []string{"cmd/remora", "cmd/remora/config"}, "The memory limit of a process is decided where the program is put together."},
+	{"github.com/spf13/", []string{"cmd/remora"}, "cobra and pflag read the command line; nothing below it has flags."},
 	{"github.com/dgraph-io/", []string{"storage/badger"}, storeReason},
 	{"go.opentelemetry.io/otel/sdk", []string{"cmd/remora"}, otelReason},
 	{"go.opentelemetry.io/otel/exporters", []string{"cmd/remora"}, otelReason},

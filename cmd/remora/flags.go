@@ -1,10 +1,12 @@
 package main
 
 import (
-	"errors"
-	"flag"
+	"context"
 	"fmt"
 	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/remora-proxy/remora/cmd/remora/config"
 )
@@ -15,42 +17,94 @@ type usageError struct{ what string }
 
 func (e usageError) Error() string { return e.what }
 
-// newFlags returns the flag set of one command. Its usage text goes to the
-// standard error.
-func newFlags(c command, s streams) *flag.FlagSet {
-	f := flag.NewFlagSet(c.name, flag.ContinueOnError)
-	f.SetOutput(s.err)
-	f.Usage = func() {
-		fmt.Fprintf(s.err, "%s%s.\n\nUsage: %s\n", strings.ToUpper(c.summary[:1]), c.summary[1:], c.usage)
-		has := false
-		f.VisitAll(func(*flag.Flag) { has = true })
-		if has {
-			fmt.Fprint(s.err, "\nFlags:\n")
-			f.PrintDefaults()
-		}
-	}
-	return f
+// wrongCall is a wrong command line, which run reports together with the usage
+// text.
+type wrongCall string
+
+func (w wrongCall) Error() string { return string(w) }
+
+// runner runs a command with the arguments that are not flags.
+type runner func(ctx context.Context, s streams, args []string) error
+
+// command is one command of the program.
+type command struct {
+	name    string
+	summary string
+	usage   string
+	// run is set for commands without flags. Others declare them in define,
+	// which returns what runs once they are set.
+	run    runner
+	define func(f *pflag.FlagSet) runner
+
+	minArgs, maxArgs int
+	words            []string // that the first argument may be; for completion
+	files            bool     // other arguments are files; for completion
 }
 
-// parseFlags accepts flags only.
-func parseFlags(f *flag.FlagSet, args []string) error {
-	if err := f.Parse(args); err != nil {
-		if errors.Is(err, flag.ErrHelp) {
-			return err
+// cobra returns the command for cobra.
+func (c command) cobra(s streams) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: strings.TrimPrefix(c.usage, "remora "), Short: c.summary, DisableFlagsInUseLine: true,
+		Args: func(_ *cobra.Command, args []string) error {
+			switch n := len(args); {
+			case n > 0 && c.maxArgs == 0:
+				return wrongCall(fmt.Sprintf("unexpected argument %q", args[0]))
+			case n < c.minArgs || n > c.maxArgs:
+				return wrongCall("wrong number of arguments")
+			}
+			return nil
+		},
+		ValidArgsFunction: func(_ *cobra.Command, given []string, _ string) ([]string, cobra.ShellCompDirective) {
+			switch {
+			case len(given) == 0 && len(c.words) > 0:
+				return c.words, cobra.ShellCompDirectiveNoFileComp
+			case len(given) < c.maxArgs && c.files:
+				return nil, cobra.ShellCompDirectiveDefault
+			}
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		},
+	}
+	run := c.run
+	if c.define != nil {
+		run = c.define(cmd.Flags())
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return run(cmd.Context(), s, args) }
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		kind, plain := pflag.UnquoteUsage(f)
+		if kind == "" { // a switch
+			return
 		}
-		return usageError{err.Error()}
-	}
-	if f.NArg() > 0 {
-		fmt.Fprintf(f.Output(), "remora %s: unexpected argument %q\n", f.Name(), f.Arg(0))
-		f.Usage()
-		return usageError{"unexpected argument"}
-	}
-	return nil
+		f.Usage, f.Value = plain, valueOf{f.Value, kind}
+		switch kind {
+		case "file": // as shells do anyway
+		case "directory":
+			_ = cmd.MarkFlagDirname(f.Name)
+		default:
+			_ = cmd.RegisterFlagCompletionFunc(f.Name, cobra.NoFileCompletions)
+		}
+	})
+	return cmd
 }
+
+// valueOf names the kind of a flag's value, so that the flag's usage need not
+// quote it: completion shows that text as it is.
+type valueOf struct {
+	pflag.Value
+	kind string
+}
+
+// Type returns the kind.
+func (v valueOf) Type() string { return v.kind }
+
+// newFlags and parseFlags are what store.go calls. Its arguments have been
+// checked by then.
+func newFlags(command, streams) *pflag.FlagSet { return nil }
+
+func parseFlags(*pflag.FlagSet, []string) error { return nil }
 
 // configFlags defines the flags of the most common settings; all others are in
 // the file and the environment.
-func configFlags(f *flag.FlagSet) *config.Overrides {
+func configFlags(f *pflag.FlagSet) *config.Overrides {
 	o := storeFlags(f)
 	o.Serves = true
 	f.Lookup("data").Usage = "keep memories in `directory`"
@@ -61,36 +115,42 @@ func configFlags(f *flag.FlagSet) *config.Overrides {
 }
 
 // storeFlags defines the flags of commands that only need the store.
-func storeFlags(f *flag.FlagSet) *config.Overrides {
+func storeFlags(f *pflag.FlagSet) *config.Overrides {
 	o := &config.Overrides{}
 	f.StringVar(&o.File, "config", "", "read settings from `file` (default: config.json in the configuration directory, if it is there)")
 	f.StringVar(&o.Data, "data", "", "the memories are in `directory`")
 	return o
 }
 
-// parseArgs accepts flags and arguments in any order, and from minArgs to
-// maxArgs arguments.
-func parseArgs(f *flag.FlagSet, args []string, least, most int) (rest []string, err error) {
-	for {
-		if err := f.Parse(args); err != nil {
-			if errors.Is(err, flag.ErrHelp) {
-				return nil, err
-			}
-			return nil, usageError{err.Error()}
-		}
-		if args = f.Args(); len(args) == 0 {
-			break
-		}
-		rest, args = append(rest, args[0]), args[1:]
-	}
-	if len(rest) < least || len(rest) > most {
-		return nil, wrongCall(f, "wrong number of arguments")
-	}
-	return rest, nil
-}
+// completionCommand prints what cobra generates. A script asks the program for
+// whatever it completes, so it is made without the commands.
+func completionCommand() command {
+	shells := []string{"bash", "zsh", "fish", "powershell"}
+	return command{
+		name:    "completion",
+		summary: "print a script with which a shell completes commands and flags",
+		usage: `remora completion bash | zsh | fish | powershell
 
-func wrongCall(f *flag.FlagSet, what string) error {
-	fmt.Fprintf(f.Output(), "remora %s: %s\n", f.Name(), what)
-	f.Usage()
-	return usageError{what}
+To load it, put the line of the shell into its startup file:
+
+       bash         source <(remora completion bash)      (needs the package bash-completion)
+       zsh          source <(remora completion zsh)       (after compinit)
+       fish         remora completion fish | source
+       powershell   remora completion powershell | Out-String | Invoke-Expression`,
+		minArgs: 1, maxArgs: 1, words: shells,
+		run: func(_ context.Context, s streams, args []string) error {
+			root := &cobra.Command{Use: "remora"}
+			switch args[0] {
+			case "bash":
+				return root.GenBashCompletionV2(s.out, true)
+			case "zsh":
+				return root.GenZshCompletion(s.out)
+			case "fish":
+				return root.GenFishCompletion(s.out, true)
+			case "powershell":
+				return root.GenPowerShellCompletionWithDesc(s.out)
+			}
+			return wrongCall("completion takes one of " + strings.Join(shells, ", "))
+		},
+	}
 }

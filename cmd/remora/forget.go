@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/pflag"
+
 	"github.com/remora-proxy/remora/cmd/remora/config"
 	"github.com/remora-proxy/remora/persist"
 	"github.com/remora-proxy/remora/storage"
@@ -30,7 +32,7 @@ func forgetCommand() command {
 
 It is deleted from the disk, from what is searched, and from what current conversations repeat. It also works while Remora
 runs, on the same machine and as the same user. It can't be undone.`,
-		run: forgetMemories,
+		define: forgetMemories, maxArgs: maxForget,
 	}
 }
 
@@ -58,8 +60,7 @@ type forgotten struct {
 	NotFound   []string
 }
 
-func forgetMemories(ctx context.Context, s streams, args []string) error {
-	f := newFlags(forgetCommand(), s)
+func forgetMemories(f *pflag.FlagSet) runner {
 	flags := storeFlags(f)
 	of := selectionFlags(f)
 	var what forgetting
@@ -67,28 +68,26 @@ func forgetMemories(ctx context.Context, s streams, args []string) error {
 	f.StringVar(&what.Conversation, "conversation", "", "forget the conversation of this `id`")
 	f.BoolVar(&what.Dismiss, "dismiss", false, "take requests to forget off their list")
 	yes := f.Bool("yes", false, "with --all and neither --tenant nor --user: yes, everything")
-	rest, err := parseArgs(f, args, 0, maxForget)
-	if err != nil {
-		return err
+	return func(ctx context.Context, s streams, ids []string) error {
+		what.Of, what.IDs = *of, ids
+		switch {
+		case what.All && (what.Conversation != "" || what.Dismiss || len(ids) > 0), what.Conversation != "" && (what.Dismiss || len(ids) > 0):
+			return wrongCall("one of ids, --conversation and --all")
+		case !what.All && what.Conversation == "" && len(ids) == 0:
+			return wrongCall("nothing to forget is named: ids, --conversation or --all")
+		case what.All && what.Of.Tenant == "" && what.Of.User == "" && !*yes:
+			return wrongCall("--all without --user or --tenant forgets everybody's memories: say --yes as well")
+		}
+		c, err := sealedConfig(flags, s)
+		if err != nil {
+			return err
+		}
+		done, err := what.run(ctx, c, s)
+		if err != nil {
+			return err
+		}
+		return done.tell(s.err, what)
 	}
-	what.Of, what.IDs = *of, rest
-	switch {
-	case what.All && (what.Conversation != "" || what.Dismiss || len(rest) > 0), what.Conversation != "" && (what.Dismiss || len(rest) > 0):
-		return wrongCall(f, "one of ids, --conversation and --all")
-	case !what.All && what.Conversation == "" && len(rest) == 0:
-		return wrongCall(f, "nothing to forget is named: ids, --conversation or --all")
-	case what.All && what.Of.Tenant == "" && what.Of.User == "" && !*yes:
-		return wrongCall(f, "--all without --user or --tenant forgets everybody's memories: say --yes as well")
-	}
-	c, err := sealedConfig(flags, s)
-	if err != nil {
-		return err
-	}
-	done, err := what.run(ctx, c, s)
-	if err != nil {
-		return err
-	}
-	return done.tell(s.err, what)
 }
 
 // flushPatience limits the wait for what was said just before, and

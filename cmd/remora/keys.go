@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/spf13/pflag"
+
 	"github.com/remora-proxy/remora/cmd/remora/config"
 	"github.com/remora-proxy/remora/storage"
 	"github.com/remora-proxy/remora/storage/badger"
@@ -24,44 +26,41 @@ func keysCommand() command {
        remora keys export FILE|-
        remora keys import FILE|-
        each with [--data DIRECTORY] [--config FILE]`,
-		run: keys,
+		define: keys, minArgs: 1, maxArgs: 2, words: []string{"status", "rotate", "export", "import"}, files: true,
 	}
 }
 
-func keys(ctx context.Context, s streams, args []string) error {
-	f := newFlags(keysCommand(), s)
+func keys(f *pflag.FlagSet) runner {
 	flags := storeFlags(f)
 	newKeyFile := f.String("new-key-file", "", "rotate: take the new key from `file`, which is made if it is not there; the store is then to be configured with it")
-	rest, err := parseArgs(f, args, 1, 2)
-	if err != nil {
-		return err
-	}
-	file := ""
-	switch verb := rest[0]; {
-	case (verb == "status" || verb == "rotate") && len(rest) == 1:
-	case (verb == "export" || verb == "import") && len(rest) == 2:
-		file = rest[1]
-	default:
-		return wrongCall(f, "keys takes status, rotate, export FILE or import FILE")
-	}
-	c, err := sealedConfig(flags, s)
-	if err != nil {
-		return err
-	}
-	switch rest[0] {
-	case "status":
-		return keyStatus(s.out, c)
-	case "rotate":
-		if *newKeyFile != "" { // a running Remora has another working directory
-			if *newKeyFile, err = filepath.Abs(*newKeyFile); err != nil {
-				return err
-			}
+	return func(ctx context.Context, s streams, args []string) error {
+		file := ""
+		switch verb := args[0]; {
+		case (verb == "status" || verb == "rotate") && len(args) == 1:
+		case (verb == "export" || verb == "import") && len(args) == 2:
+			file = args[1]
+		default:
+			return wrongCall("keys takes status, rotate, export FILE or import FILE")
 		}
-		return withStore(ctx, c, func(store openStore) error { return rotateKey(ctx, s.err, store, c, *newKeyFile) })
-	case "export":
-		return exportKeys(s, c, file)
+		c, err := sealedConfig(flags, s)
+		if err != nil {
+			return err
+		}
+		switch args[0] {
+		case "status":
+			return keyStatus(s.out, c)
+		case "rotate":
+			if *newKeyFile != "" { // a running Remora has another working directory
+				if *newKeyFile, err = filepath.Abs(*newKeyFile); err != nil {
+					return err
+				}
+			}
+			return withStore(ctx, c, func(store openStore) error { return rotateKey(ctx, s.err, store, c, *newKeyFile) })
+		case "export":
+			return exportKeys(s, c, file)
+		}
+		return importKeys(s, c, file)
 	}
-	return importKeys(s, c, file)
 }
 
 // keyStatus prints ids and counts, never a key. It works while Remora runs.

@@ -2,10 +2,12 @@ package main
 
 import (
 	"context"
+	"slices"
 
 	"github.com/remora-proxy/remora/persist"
 	"github.com/remora-proxy/remora/proxy"
 	"github.com/remora-proxy/remora/recall"
+	"github.com/remora-proxy/remora/recall/receipt"
 	"github.com/remora-proxy/remora/storage"
 )
 
@@ -16,7 +18,8 @@ import (
 // is removed there as well.
 type knownMemories struct {
 	*recall.Engine
-	handler *proxy.Handler // set before anything runs
+	handler  *proxy.Handler    // set before anything runs
+	receipts *receipt.Recorder // nil = none are kept
 }
 
 var (
@@ -30,28 +33,40 @@ var (
 func (k *knownMemories) Erased(scope storage.Scope, ids ...string) {
 	k.Engine.Erased(scope, ids...)
 	k.handler.Forget(scope, ids...)
+	if k.receipts != nil {
+		k.receipts.Erased(scope, ids...)
+	}
 }
 
 // Drop forgets a scope.
 func (k *knownMemories) Drop(scope storage.Scope) {
 	k.Engine.Drop(scope)
 	k.handler.Drop(scope)
+	if k.receipts != nil {
+		k.receipts.Drop(scope)
+	}
 }
 
-// PauseWrites stops writes of what is derived from a scope, and of its ledger,
-// while the scope is erased.
+// PauseWrites stops writes of what is derived from a scope, of its ledger and
+// of receipts, while the scope is erased.
 func (k *knownMemories) PauseWrites(ctx context.Context, scope storage.Scope) (release func(), err error) {
-	index, err := k.Engine.PauseWrites(ctx, scope)
-	if err != nil {
-		return nil, err
+	writers := []persist.WritePauser{k.Engine, k.handler}
+	if k.receipts != nil {
+		writers = append(writers, k.receipts)
 	}
-	ledger, err := k.handler.PauseWrites(ctx, scope)
-	if err != nil {
-		index()
-		return nil, err
+	var paused []func()
+	release = func() {
+		for _, resume := range slices.Backward(paused) {
+			resume()
+		}
 	}
-	return func() {
-		ledger()
-		index()
-	}, nil
+	for _, w := range writers {
+		resume, err := w.PauseWrites(ctx, scope)
+		if err != nil {
+			release()
+			return nil, err
+		}
+		paused = append(paused, resume)
+	}
+	return release, nil
 }

@@ -10,6 +10,8 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/spf13/pflag"
+
 	"github.com/remora-proxy/remora/cmd/remora/config"
 	"github.com/remora-proxy/remora/persist"
 	"github.com/remora-proxy/remora/storage"
@@ -28,7 +30,7 @@ func listCommand() command {
 
 What is shown is redacted, as it is stored. It works while Remora runs, on the same machine and as the same user.
 'remora forget' takes the ids.`,
-		run: listMemories,
+		define: listMemories,
 	}
 }
 
@@ -41,8 +43,7 @@ type listing struct {
 	of                    selection
 }
 
-func listMemories(ctx context.Context, s streams, args []string) error {
-	f := newFlags(listCommand(), s)
+func listMemories(f *pflag.FlagSet) runner {
 	flags := storeFlags(f)
 	var l listing
 	of := selectionFlags(f)
@@ -52,24 +53,23 @@ func listMemories(ctx context.Context, s streams, args []string) error {
 	f.BoolVar(&l.quarantined, "quarantined", false, "show only what is kept for review and never recalled")
 	f.StringVar(&l.conversation, "conversation", "", "show only what was said in the conversation of this `id`")
 	f.BoolVar(&l.json, "json", false, "write one JSON object a line")
-	if _, err := parseArgs(f, args, 0, 0); err != nil {
-		return err
-	}
-	l.of = *of
-	several := 0
-	for _, asked := range [...]bool{l.users, l.forget, l.failed, l.quarantined || l.conversation != ""} {
-		if asked {
-			several++
+	return func(ctx context.Context, s streams, _ []string) error {
+		l.of = *of
+		several := 0
+		for _, asked := range [...]bool{l.users, l.forget, l.failed, l.quarantined || l.conversation != ""} {
+			if asked {
+				several++
+			}
 		}
+		if several > 1 {
+			return wrongCall("one of --users, --forget and --failed, and --quarantined and --conversation with none of them")
+		}
+		c, err := sealedConfig(flags, s)
+		if err != nil {
+			return err
+		}
+		return withStore(ctx, c, func(store openStore) error { return l.run(ctx, s, c, store) })
 	}
-	if several > 1 {
-		return wrongCall(f, "one of --users, --forget and --failed, and --quarantined and --conversation with none of them")
-	}
-	c, err := sealedConfig(flags, s)
-	if err != nil {
-		return err
-	}
-	return withStore(ctx, c, func(store openStore) error { return l.run(ctx, s, c, store) })
 }
 
 // run works on any store.

@@ -12,14 +12,16 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"log"
 	"os"
 	"os/signal"
 	"slices"
+	"strings"
 	"syscall"
+
+	"github.com/spf13/cobra"
 
 	"github.com/remora-proxy/remora/cmd/remora/config"
 )
@@ -33,7 +35,8 @@ const (
 func main() { os.Exit(mainExit()) }
 
 func mainExit() int {
-	log.SetOutput(io.Discard) // net/http quotes there what peers send; our own lines go to slog
+	log.SetOutput(io.Discard)    // net/http quotes there what peers send; our own lines go to slog
+	cobra.MousetrapHelpText = "" // on Windows, a shortcut may run any command
 	ends := []os.Signal{os.Interrupt, syscall.SIGTERM}
 	hangs := !signal.Ignored(syscall.SIGHUP) // under nohup the terminal may close
 	if hangs {
@@ -50,7 +53,7 @@ func mainExit() int {
 		stop()
 	})()
 	err := run(ctx, os.Args[1:], os.Getenv, os.Stdin, os.Stdout, os.Stderr)
-	if err == nil || errors.Is(err, flag.ErrHelp) {
+	if err == nil {
 		return exitOK
 	}
 	// A usageError has been printed by then, with the usage text.
@@ -69,74 +72,82 @@ type streams struct {
 	err    io.Writer
 }
 
-type command struct {
-	name    string
-	summary string
-	usage   string
-	run     func(ctx context.Context, s streams, args []string) error
-}
-
 func commands() []command {
-	return []command{serveCommand(), demoCommand(), checkCommand(), caCommand(), keysCommand(), tenantCommand(), listCommand(), forgetCommand(), clockCommand(), backupCommand(), restoreCommand(), storeCommand(), versionCommand()}
+	return []command{serveCommand(), demoCommand(), checkCommand(), caCommand(), keysCommand(), tenantCommand(), listCommand(), forgetCommand(), clockCommand(), backupCommand(), restoreCommand(), storeCommand(), completionCommand(), versionCommand()}
 }
 
+// run runs one command line, and reports it if it is wrong.
 func run(ctx context.Context, args []string, getenv func(string) string, stdin io.Reader, stdout, stderr io.Writer) error {
-	s := streams{getenv, stdin, stdout, stderr}
-	if len(args) == 0 {
-		overview(stderr)
-		return usageError{"no command given"}
+	if len(args) > 0 {
+		switch args[0] {
+		case "help":
+			args = append(slices.Clone(args[1:]), "--help")
+		case "--version":
+			args = []string{"version"}
+		}
 	}
-	name, rest := args[0], args[1:]
-	switch name {
-	case "help", "-h", "-help", "--help":
-		return help(ctx, s, rest)
-	case "-version", "--version":
-		name, rest = "version", nil
+	root := newRoot(streams{getenv, stdin, stdout, stderr})
+	root.SetArgs(append([]string{}, args...)) // nil would be those of the process
+	c, err := root.ExecuteContextC(ctx)
+	if wrong, ok := errors.AsType[wrongCall](err); ok {
+		fmt.Fprintf(stderr, "%s: %s\n", c.CommandPath(), wrong)
+		printUsage(stderr, c)
+		return usageError{string(wrong)}
 	}
-	c, err := find(name)
-	if err != nil {
+	if _, ok := errors.AsType[usageError](err); err != nil && !ok && c == root { // no command was found
+		err = unknownCommand(args)
 		fmt.Fprintf(stderr, "remora: %v\nRun 'remora help' for the commands.\n", err)
-		return err
 	}
-	return c.run(ctx, s, rest)
+	return err
 }
 
-func find(name string) (command, error) {
-	all := commands()
-	if i := slices.IndexFunc(all, func(c command) bool { return c.name == name }); i >= 0 {
-		return all[i], nil
+// newRoot returns the command line for cobra.
+func newRoot(s streams) *cobra.Command {
+	root := &cobra.Command{
+		Use: "remora", SilenceErrors: true, SilenceUsage: true, CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
+		RunE: func(*cobra.Command, []string) error {
+			overview(s.err)
+			return usageError{"no command given"}
+		},
 	}
+	root.SetOut(s.out)
+	root.SetErr(s.err)
+	root.SetHelpFunc(func(c *cobra.Command, _ []string) { printUsage(s.out, c) })
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return wrongCall(err.Error()) })
+	for _, c := range commands() {
+		root.AddCommand(c.cobra(s))
+	}
+	return root
+}
+
+// unknownCommand names the first argument that is no flag.
+func unknownCommand(args []string) error {
+	name := args[slices.IndexFunc(args, func(a string) bool { return !strings.HasPrefix(a, "-") })]
 	var known []string
-	for _, c := range all {
+	for _, c := range commands() {
 		known = append(known, c.name)
 	}
 	what := fmt.Sprintf("unknown command %q", name)
 	if near := config.Nearest(name, known); near != "" {
 		what += fmt.Sprintf("; did you mean %q?", near)
 	}
-	return command{}, usageError{what}
+	return usageError{what}
 }
 
-func help(ctx context.Context, s streams, args []string) error {
-	if len(args) == 0 {
-		overview(s.out)
-		return nil
+func printUsage(w io.Writer, c *cobra.Command) {
+	if !c.HasParent() {
+		overview(w)
+		return
 	}
-	c, err := find(args[0])
-	if err != nil {
-		fmt.Fprintf(s.err, "remora: %v\nRun 'remora help' for the commands.\n", err)
-		return err
-	}
-	s.err = s.out // it was asked for, so it is the output
-	return c.run(ctx, s, []string{"-h"})
+	fmt.Fprintf(w, "%s%s.\n\nUsage: %s\n\nFlags:\n%s", strings.ToUpper(c.Short[:1]), c.Short[1:], c.UseLine(), c.Flags().FlagUsages())
 }
 
 func overview(w io.Writer) {
 	fmt.Fprint(w, "Remora rides along with LLM traffic and remembers: point an agent's base URL at it.\n\nUsage: remora <command> [flags]\n\nCommands:\n")
 	for _, c := range commands() {
-		fmt.Fprintf(w, "  %-9s %s\n", c.name, c.summary)
+		fmt.Fprintf(w, "  %-11s %s\n", c.name, c.summary)
 	}
-	fmt.Fprint(w, `  help      show this, or 'remora help <command>'
+	fmt.Fprint(w, `  help        show this, or 'remora help <command>'
 
 Settings come from defaults, a JSON file (--config, or REMORA_CONFIG, or config.json in the configuration directory),
 REMORA_* variables and flags, each winning over the one before. docs/configuration.md lists them all.

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/pflag"
+
 	"github.com/remora-proxy/remora/storage"
 )
 
@@ -164,40 +166,38 @@ func clockCommand() command {
 What has expired by the machine's clock is not shown to any model any more. Its bytes are deleted by a clock of Remora's own,
 which counts only the time that Remora has seen pass, so that a wrong clock deletes nothing. With --confirm it is set to the
 machine's, after a time in which Remora did not run or the machine slept. It works while Remora runs or not.`,
-		run: showClock,
+		define: showClock,
 	}
 }
 
-func showClock(_ context.Context, s streams, args []string) error {
-	f := newFlags(clockCommand(), s)
+func showClock(f *pflag.FlagSet) runner {
 	flags := storeFlags(f)
 	confirm := f.Bool("confirm", false, "the machine's clock is right")
-	if _, err := parseArgs(f, args, 0, 0); err != nil {
-		return err
-	}
-	c, err := sealedConfig(flags, s)
-	if err != nil {
-		return err
-	}
-	if err := thereIsAStore(c); err != nil {
-		return err
-	}
-	own, now := newClock(c.Storage.Dir), storage.TimeOf(time.Now())
-	at, err := own.read()
-	if err != nil && !*confirm {
-		return err
-	}
-	if *confirm {
-		privateFiles()
-		at = now
-		if err := own.write(at); err != nil {
+	return func(_ context.Context, s streams, _ []string) error {
+		c, err := sealedConfig(flags, s)
+		if err != nil {
 			return err
 		}
+		if err := thereIsAStore(c); err != nil {
+			return err
+		}
+		own, now := newClock(c.Storage.Dir), storage.TimeOf(time.Now())
+		at, err := own.read()
+		if err != nil && !*confirm {
+			return err
+		}
+		if *confirm {
+			privateFiles()
+			at = now
+			if err := own.write(at); err != nil {
+				return err
+			}
+		}
+		seen := "not kept yet: Remora has not run for a minute"
+		if at != 0 {
+			seen = at.Std().UTC().Format(time.RFC3339)
+		}
+		_, err = fmt.Fprintf(s.out, "machine  %s\nremora   %s\n", now.Std().UTC().Format(time.RFC3339), seen)
+		return err
 	}
-	seen := "not kept yet: Remora has not run for a minute"
-	if at != 0 {
-		seen = at.Std().UTC().Format(time.RFC3339)
-	}
-	_, err = fmt.Fprintf(s.out, "machine  %s\nremora   %s\n", now.Std().UTC().Format(time.RFC3339), seen)
-	return err
 }

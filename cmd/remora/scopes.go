@@ -2,10 +2,11 @@ package main
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/spf13/pflag"
 
 	"github.com/remora-proxy/remora/proxy/identity"
 	"github.com/remora-proxy/remora/storage"
@@ -15,7 +16,7 @@ import (
 type selection struct{ Tenant, App, Project, User string }
 
 // selectionFlags defines the flags of commands that work on some scopes.
-func selectionFlags(f *flag.FlagSet) *selection {
+func selectionFlags(f *pflag.FlagSet) *selection {
 	s := &selection{}
 	part := func(to *string, name string) {
 		f.Func(name, "only of this `"+name+"`, as remora list shows it", func(given string) (err error) {

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"syscall"
 
+	"github.com/spf13/pflag"
+
 	"github.com/remora-proxy/remora/cmd/remora/config"
 )
 
@@ -15,20 +17,18 @@ func serveCommand() command {
 		name:    "serve",
 		summary: "run the proxy",
 		usage:   "remora serve [--listen ADDRESS] [--upstream URL] [--data DIRECTORY] [--config FILE] [--forward ADDRESS]",
-		run:     serve,
+		define: func(f *pflag.FlagSet) runner {
+			flags := configFlags(f)
+			return func(ctx context.Context, s streams, _ []string) error { return serve(ctx, s, *flags) }
+		},
 	}
 }
 
 // serve runs until ctx ends. A store that does not open, for whatever reason,
 // never keeps it from serving: traffic passes without memory, and the store is
 // tried again.
-func serve(ctx context.Context, s streams, args []string) error {
-	f := newFlags(serveCommand(), s)
-	flags := configFlags(f)
-	if err := parseFlags(f, args); err != nil {
-		return err
-	}
-	c, err := config.Load(*flags, s.getenv, config.Here(s.getenv))
+func serve(ctx context.Context, s streams, flags config.Overrides) error {
+	c, err := config.Load(flags, s.getenv, config.Here(s.getenv))
 	if err != nil {
 		return err
 	}

@@ -24,6 +24,9 @@ type openStore interface {
 	storage.Local
 	storage.Digester
 	storage.ScopeLister
+	storage.Prober
+	storage.RecordReader
+	storage.PrefixReader
 	storage.Reaper
 	storage.KeyRotator
 	storage.BulkEraser

@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/remora-proxy/remora/api"
 	"github.com/remora-proxy/remora/cmd/remora/config"
 	"github.com/remora-proxy/remora/persist"
 	"github.com/remora-proxy/remora/persist/distill"
@@ -22,6 +23,7 @@ import (
 	"github.com/remora-proxy/remora/proxy/listener"
 	"github.com/remora-proxy/remora/recall"
 	"github.com/remora-proxy/remora/recall/embed"
+	"github.com/remora-proxy/remora/recall/receipt"
 	"github.com/remora-proxy/remora/redact"
 	"github.com/remora-proxy/remora/storage/badger"
 )
@@ -38,6 +40,9 @@ type system struct {
 	handler   *proxy.Handler
 	server    *listener.Server // nil = none yet
 	forward   *forward.Proxy   // nil = none
+	service   *api.Service
+	receipts  *receipt.Recorder // nil = none are kept
+	control   *listener.Server  // nil = none
 	started   time.Time
 }
 
@@ -60,6 +65,9 @@ func newSystem(c config.Config, log *slog.Logger, t telemetry) (*system, error) 
 		if err := s.forward.Listen(); err != nil {
 			return nil, inUse(err)
 		}
+	}
+	if s.control, err = s.newControl(log); err != nil {
+		return nil, err
 	}
 	return s, nil
 }
@@ -88,7 +96,7 @@ func exchanges(c config.Config, log *slog.Logger) int {
 //	client --CONNECT-> forward        |
 //	                                  v
 //	                               handler ------> upstream
-//	                                |    ^
+//	                                |    ^  \-> receipts
 //	            finished turns      |    |  memories
 //	                                v    |
 //	           redactor <------ pipeline engine
@@ -116,14 +124,26 @@ func assemble(c config.Config, log *slog.Logger, t telemetry) (*system, error) {
 	if c.Distill.URL != "" {
 		s.pipeline.SetDistiller(distill.New(c.Distill))
 	}
-	s.handler, err = proxy.New(c.Proxy, proxy.Deps{
+	if c.API.Receipts {
+		s.receipts = receipt.NewRecorder(s.store, c.API.ReceiptRetention, log)
+		s.receipts.Redact = redact.NewCache(redactor).Redact
+	}
+	deps := proxy.Deps{
 		Recall: s.engine, Persist: s.pipeline, Local: s.store, Journal: filepath.Join(c.Storage.Dir, "journal"), Log: log, Tracer: t.traces, Note: s.note,
 		Redact: redact.NewCache(redactor).Redact, Placeholder: redactor.IsPlaceholder,
-	})
-	if err != nil {
+	}
+	if s.receipts != nil {
+		deps.Receipts = s.receipts
+	}
+	if s.handler, err = proxy.New(c.Proxy, deps); err != nil {
 		return nil, err
 	}
-	known.handler = s.handler
+	known.handler, known.receipts = s.handler, s.receipts
+	token, err := adminToken(c)
+	if err != nil { // nobody is the admin then
+		log.Error("the control plane has no admin token", "error", err)
+	}
+	s.service = s.newService(token, redactor)
 	return s, nil
 }
 
@@ -166,19 +186,25 @@ func (s *system) run(ctx context.Context) error {
 	if s.forward != nil {
 		listeners = together(listeners, s.forward.Serve)
 	}
+	if s.control != nil {
+		listeners = together(listeners, s.control.Serve)
+	}
 	return runStages(ctx, s.log, append([]stage{
 		{"listeners", s.afterStore(listeners), s.config.Server.Drain + closePatience},
-		{"commands", s.listen, closePatience},
+		{"commands", together(s.listen, quietly(s.service.Run)), closePatience},
 	}, s.behind()...)...)
+}
+
+// quietly makes a part of a stage of what can't fail.
+func quietly(run func(context.Context)) func(context.Context) error {
+	return func(ctx context.Context) error { run(ctx); return nil }
 }
 
 // behind returns the stages behind the listeners.
 func (s *system) behind() []stage {
-	quietly := func(run func(context.Context)) func(context.Context) error {
-		return func(ctx context.Context) error { run(ctx); return nil }
-	}
 	return []stage{
 		{"exchanges", quietly(s.handler.Run), handPatience},
+		{"receipts", s.keepReceipts, handPatience},
 		{"persistence", s.afterStore(s.pipeline.Run), s.config.Persist.DrainTimeout + drainPatience},
 		{"recall", s.recall, closePatience},
 		{"store", together(s.store.Run, s.reap), closePatience},
@@ -215,6 +241,15 @@ func (s *system) recall(ctx context.Context) error {
 // reap removes what has expired from the store, while it runs.
 func (s *system) reap(ctx context.Context) error {
 	reap(ctx, s.store, newClock(s.config.Storage.Dir), reapInterval, s.log)
+	<-ctx.Done()
+	return nil
+}
+
+// keepReceipts writes receipts, if any are kept.
+func (s *system) keepReceipts(ctx context.Context) error {
+	if s.receipts != nil {
+		s.receipts.Run(ctx)
+	}
 	<-ctx.Done()
 	return nil
 }
@@ -279,6 +314,9 @@ func (s *system) announce() {
 	}
 	if s.forward != nil {
 		attributes = append(attributes, "forward", s.forward.Addr().String())
+	}
+	if s.control != nil {
+		attributes = append(attributes, "control", "http://"+s.control.Addr().String())
 	}
 	if s.config.File != "" {
 		attributes = append(attributes, "config", s.config.File)

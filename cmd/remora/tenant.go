@@ -9,6 +9,8 @@ import (
 	"os"
 	"strings"
 
+	"github.com/spf13/pflag"
+
 	"github.com/remora-proxy/remora/proxy/identity"
 	"github.com/remora-proxy/remora/storage"
 )
@@ -27,29 +29,26 @@ and in no history:
 What is printed names the key in identity.tenants of this store, and of no other:
 
        "identity": {"tenant": "key", "tenants": {"<hash>": "team", "<hash of another key>": "team"}}`,
-		run: tenant,
+		define: tenant, minArgs: 1, maxArgs: 1, words: []string{"hash"},
 	}
 }
 
-func tenant(ctx context.Context, s streams, args []string) error {
-	f := newFlags(tenantCommand(), s)
+func tenant(f *pflag.FlagSet) runner {
 	flags := storeFlags(f)
-	rest, err := parseArgs(f, args, 1, 1)
-	if err != nil {
-		return err
+	return func(ctx context.Context, s streams, args []string) error {
+		if args[0] != "hash" { // it may be the key, so it is not shown
+			return wrongCall("tenant takes hash, and the key on the standard input")
+		}
+		c, err := sealedConfig(flags, s)
+		if err != nil {
+			return err
+		}
+		key, err := readKey(s)
+		if err != nil {
+			return err
+		}
+		return withStore(ctx, c, func(store openStore) error { return tenantHash(ctx, s.out, store, key) })
 	}
-	if rest[0] != "hash" { // it may be the key, so it is not shown
-		return wrongCall(f, "tenant takes hash, and the key on the standard input")
-	}
-	c, err := sealedConfig(flags, s)
-	if err != nil {
-		return err
-	}
-	key, err := readKey(s)
-	if err != nil {
-		return err
-	}
-	return withStore(ctx, c, func(store openStore) error { return tenantHash(ctx, s.out, store, key) })
 }
 
 // maxKey is the maximum size of a key, in bytes: enough for the longest tokens,

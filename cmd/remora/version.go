@@ -61,10 +61,7 @@ func versionCommand() command {
 		name:    "version",
 		summary: "print version, commit and Go version",
 		usage:   "remora version",
-		run: func(_ context.Context, s streams, args []string) error {
-			if err := parseFlags(newFlags(versionCommand(), s), args); err != nil {
-				return err
-			}
+		run: func(_ context.Context, s streams, _ []string) error {
 			_, err := fmt.Fprintln(s.out, readBuild())
 			return err
 		},

@@ -63,8 +63,9 @@ type Block struct {
 
 // Span is the byte range of one memory's line in a block, its newline included.
 type Span struct {
-	ID         string
-	Start, End int
+	ID    string `json:"id"`
+	Start int    `json:"start"`
+	End   int    `json:"end"`
 }
 
 // Render returns a block of these memories. The id must have at least 12

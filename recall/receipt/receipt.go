@@ -86,6 +86,9 @@ type Usage struct {
 	Output     int64 `json:"output,omitempty"`
 	CacheRead  int64 `json:"cacheRead,omitempty"`
 	CacheWrite int64 `json:"cacheWrite,omitempty"`
+	// Saved is how many input tokens were not paid for, as far as those from the
+	// cache cost a tenth of the others.
+	Saved int64 `json:"saved,omitempty"`
 	// Added estimates the tokens of what was inserted: four bytes each.
 	Added int64 `json:"added,omitempty"`
 }
@@ -133,6 +136,29 @@ func Forget(value []byte, ids map[string]struct{}) (_ []byte, changed bool) {
 		changed = changed || gone
 		return gone
 	})
+	if !changed {
+		return value, false
+	}
+	if encoded, err := json.Marshal(&r); err == nil {
+		return encoded, true
+	}
+	return value, false
+}
+
+// ForgetQuestion takes what a person said in an exchange out of an encoded
+// receipt, if it is of one of those, and reports whether it had any.
+func ForgetQuestion(value []byte, of func(*Receipt) bool) (_ []byte, changed bool) {
+	var r Receipt
+	if json.Unmarshal(value, &r) != nil || r.Version != version || !of(&r) {
+		return value, false
+	}
+	changed = r.Query != ""
+	r.Query = ""
+	for i := range r.Candidates {
+		c := &r.Candidates[i]
+		changed = changed || len(c.Parts) > 0 // their terms are its words
+		c.Parts = nil
+	}
 	if !changed {
 		return value, false
 	}

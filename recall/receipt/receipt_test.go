@@ -134,6 +134,39 @@ func TestForget(t *testing.T) {
 	}
 }
 
+// TestForgetQuestion takes what was said in some exchanges out of receipts, also
+// where it is the term of a score, and nothing of the others.
+func TestForgetQuestion(t *testing.T) {
+	said := Receipt{
+		Version: version, ID: "x1", Status: "injected", Conversation: "c1", Turn: "t1", Query: "what of the canary?", Inserted: []Insertion{inserted(false, "m1")},
+		Candidates: []Candidate{{ID: "m1", Score: 2, Inserted: true, Parts: []Part{{Name: "user", Term: "canari", Value: 2}}}, {ID: "m2", Reason: "gate"}},
+		Usage:      Usage{Input: 3},
+	}
+	is := func(conversation string) func(*Receipt) bool {
+		return func(r *Receipt) bool { return r.Conversation == conversation }
+	}
+	value, changed := ForgetQuestion(encoded(t, said), is("c1"))
+	if !changed || strings.Contains(string(value), "canar") {
+		t.Errorf("got changed %t, %s", changed, value)
+	}
+	got, err := Decode(&storage.Record{Value: value})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := said
+	want.Query, want.Candidates = "", []Candidate{{ID: "m1", Score: 2, Inserted: true}, {ID: "m2", Reason: "gate"}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("what is left (-want +got):\n%s", diff)
+	}
+	other := said
+	other.Version++
+	for name, value := range map[string][]byte{"another's": encoded(t, Receipt{Version: version, Query: "q", Conversation: "c2"}), "one without it": value, "a later": encoded(t, other), "no JSON": []byte("[")} {
+		if got, changed := ForgetQuestion(value, is("c1")); changed || string(got) != string(value) {
+			t.Errorf("%s: got changed %t, %s", name, changed, got)
+		}
+	}
+}
+
 func TestDecode(t *testing.T) {
 	want := Receipt{Version: version, ID: "x1", At: 7, Scope: alice, Status: "empty", Candidates: []Candidate{{ID: "m1"}}}
 	rec, err := want.record(99)

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -27,6 +28,12 @@ const (
 	MaxWaiting  = 2048
 	MaxWatchers = 64
 
+	// MaxQuery is how much of a question is kept, in bytes. Whoever records one
+	// gives up to QueryOverhang more, so that what the cut goes through is
+	// redacted whole.
+	MaxQuery      = 2 << 10
+	QueryOverhang = 1 << 10
+
 	maxErased      = 2048   // users of whom is known when something of theirs was erased last
 	maxUses        = 20_000 // memories of one user whose uses are counted; beyond, those used longest ago are forgotten
 	flushPause     = 500 * time.Millisecond
@@ -43,8 +50,12 @@ type Use struct {
 // Recorder writes receipts. Record never blocks; Run writes. All methods are
 // safe for concurrent use.
 type Recorder struct {
-	local   storage.Local
-	keep    time.Duration
+	local storage.Local
+	keep  time.Duration
+	// Redact is applied to questions before anybody sees them. It is set before
+	// anything runs; nil = they are redacted already.
+	Redact func(text string) string
+
 	log     *slog.Logger
 	queue   chan *Receipt
 	dropped atomic.Int64
@@ -177,6 +188,12 @@ func (r *Recorder) Run(ctx context.Context) {
 			}
 			timer.Stop()
 			r.writing <- struct{}{}
+			for _, receipt := range batch {
+				if r.Redact != nil {
+					receipt.Query = r.Redact(receipt.Query)
+				}
+				receipt.Query = strings.ToValidUTF8(receipt.Query[:min(len(receipt.Query), MaxQuery)], "")
+			}
 			if batch = r.kept(batch); len(batch) > 0 {
 				r.publish(batch)
 				r.write(context.WithoutCancel(ctx), batch)

@@ -426,6 +426,37 @@ func TestList(t *testing.T) {
 	})
 }
 
+// Questions are redacted before anybody sees them, and then cut, so that a
+// secret which the cut goes through is seen whole.
+func TestQueriesAreRedacted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const secret = "s3cret-word"
+		local := storagetest.Memory()
+		r := NewRecorder(local, time.Hour, slog.New(slog.DiscardHandler))
+		r.Redact = func(text string) string { return strings.ReplaceAll(text, secret, "[X]") }
+		watched, stop, err := r.Watch()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer stop()
+		long := strings.Repeat("ä", MaxQuery/2-3) + secret + strings.Repeat("b", QueryOverhang-len(secret))
+		for _, query := range []string{"my " + secret + ", please", long, strings.Repeat("ä", MaxQuery), ""} {
+			r.Record(told(alice, query))
+			time.Sleep(time.Millisecond)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		r.Run(ctx)
+		got := list(t, local, alice)
+		wantQueries(t, "kept", got, "", strings.Repeat("ä", MaxQuery/2), strings.Repeat("ä", MaxQuery/2-3)+"[X]bbb", "my [X], please")
+		for len(watched) > 0 {
+			if x := <-watched; strings.Contains(x.Query, "s3cret") || len(x.Query) > MaxQuery {
+				t.Errorf("a watcher has got %q", x.Query)
+			}
+		}
+	})
+}
+
 func TestWatch(t *testing.T) {
 	withRecorder(t, func(t *testing.T, r *Recorder, local *slowLocal, _ func()) {
 		quick, stopQuick, err := r.Watch()

@@ -6,6 +6,8 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
+
+	"github.com/remora-proxy/remora/proxy/listener"
 )
 
 // checkAddresses reports listeners with the same address, and upstreams that
@@ -14,8 +16,17 @@ func (c *Config) checkAddresses(r *report) {
 	if reaches(c.Forward.Listen, c.Server.Listen) {
 		r.add("forward.listen", fmt.Sprintf("must not be the address of listen (%s)", c.Server.Listen))
 	}
+	if reaches(c.API.Listen, c.Server.Listen) || reaches(c.API.Listen, c.Forward.Listen) {
+		r.add("api.listen", "must not be the address of listen or of forward.listen")
+	}
+	if _, ok := listener.ParseAddress(c.API.Listen); !ok && c.API.Listen != APIOff {
+		r.add("api.listen", "must be host:port, or off")
+	}
+	if n := len(c.API.Token); n > 0 && n < minToken {
+		r.add("api.token", fmt.Sprintf("must have at least %d bytes", minToken))
+	}
 	for i, u := range c.Proxy.Upstreams {
-		for _, l := range []struct{ key, address string }{{"listen", c.Server.Listen}, {"forward.listen", c.Forward.Listen}} {
+		for _, l := range []struct{ key, address string }{{"listen", c.Server.Listen}, {"forward.listen", c.Forward.Listen}, {"api.listen", c.API.Listen}} {
 			if reaches(hostPort(u.URL), l.address) {
 				r.add(fmt.Sprintf("upstreams[%d].url", i),
 					fmt.Sprintf("must not be Remora's own address, %s (%s): requests would loop", l.key, l.address))
@@ -23,6 +34,9 @@ func (c *Config) checkAddresses(r *report) {
 		}
 	}
 }
+
+// minToken is the least length of an admin token, in bytes.
+const minToken = 16
 
 // checkAuthorities reports certificate authorities of upstreams that can't be
 // read.

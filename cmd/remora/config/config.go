@@ -21,6 +21,7 @@ import (
 	"net/netip"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/remora-proxy/remora/persist"
 	"github.com/remora-proxy/remora/persist/distill"
@@ -52,6 +53,7 @@ type Config struct {
 	Redact     redact.Config
 	Storage    badger.Config
 	Store      Store
+	API        API
 	Log        Log
 
 	// Exchanges is how many requests all listeners serve at the same time.
@@ -75,6 +77,33 @@ type Store struct {
 	MemoryBytes  int64  // soft memory limit of the store's process
 	Process      process.Config
 }
+
+// API configures the control plane.
+type API struct {
+	Listen string // host:port, or APIOff
+	// Token is the admin token; "" = the one in the file, which is generated.
+	Token redact.Secret
+	Hosts []string // names by which it may be called on loopback
+	// Receipts keeps what requests were given, for ReceiptRetention.
+	Receipts         bool
+	ReceiptRetention time.Duration
+	MCP              []string // sets of tools besides Remora's own
+	defaulted        bool     // Listen is the default
+}
+
+// APIOff is the address of a control plane that does not run.
+const APIOff = "off"
+
+// DefaultAPI is the default address of the control plane.
+const DefaultAPI = "127.0.0.1:8788"
+
+// Required reports whether it is an error if the address can't be listened on.
+// It is not for the default: another Remora may run.
+func (a API) Required() bool { return !a.defaulted }
+
+// Loopback reports whether the control plane can be reached from this machine
+// only.
+func (a API) Loopback() bool { return loopback(a.Listen) }
 
 // Where the store runs.
 const (
@@ -119,6 +148,7 @@ func Default() Config {
 			Isolation: IsolationProcess, SetAside: true, ReserveBytes: 32 << 20, MemoryBytes: 128 << 20,
 			Process: process.DefaultConfig(),
 		},
+		API:       API{Listen: DefaultAPI, Receipts: true, ReceiptRetention: 30 * 24 * time.Hour},
 		Log:       Log{Level: "info", Format: FormatAuto},
 		Exchanges: 10_000,
 	}
@@ -138,6 +168,7 @@ func (c *Config) Settle(where Place) {
 	c.Persist.MaxWrite = c.Storage.MaxWrite()
 	c.Persist.Facts.KeepLonger = max(c.Persist.Facts.KeepLonger, c.Persist.Audit.Threshold)
 	c.Proxy.RecallDeadline, c.Proxy.FirstDeadline = c.Recall.Deadline, c.Recall.FirstDeadline
+	c.API.defaulted = c.API.Listen == DefaultAPI
 	c.Server.WriteIdle = c.Proxy.Streams.WriteIdle
 	c.Forward.DialTimeout = c.Proxy.Transport.DialTimeout
 	c.Proxy.Identity.Loopback = loopback(c.Server.Listen) && (c.Forward.Listen == "" || loopback(c.Forward.Listen))

@@ -48,6 +48,7 @@ var sectionDocs = map[string]string{
 	"persist":   "How finished turns are stored.",
 	"distill":   "An optional model that proposes facts.",
 	"redact":    "What is removed from a text before anything else sees it.",
+	"api":       "The control plane ([control-plane.md](control-plane.md)). It has a listener of its own, so that no admin route stands on\nthe port that agents use.",
 	"storage":   "Where memories are kept. A store that can't be opened, read or written never fails a request: traffic passes without\nmemory, and the log says why.",
 }
 

@@ -3,6 +3,7 @@ package config
 import (
 	"github.com/remora-proxy/remora/proxy/httpclient"
 	"github.com/remora-proxy/remora/proxy/identity"
+	"github.com/remora-proxy/remora/proxy/policy"
 	"github.com/remora-proxy/remora/redact"
 )
 
@@ -15,6 +16,20 @@ func upstreamFields(c *httpclient.UpstreamConfig) []setting {
 		{key: "paths", at: names(&c.Paths), doc: "Path prefixes, in whole segments, that this upstream serves. `/` matches what no other prefix does; the longest prefix wins."},
 		{key: "headers", at: names(&c.Headers), doc: "Names of request headers. A request with one of them is sent to this upstream if only `/` matches its path. For paths that several APIs share."},
 		{key: "caFile", at: text(&c.CAFile), doc: "PEM file of the certificate authorities to trust for this upstream instead of the system's. Empty = the system's."},
+	}
+}
+
+func policyFields(p *policy.Rule) []setting {
+	if p.Memory == "" {
+		p.Memory = policy.MemoryOn
+	}
+	return []setting{
+		{key: "upstream", at: text(&p.Upstream), doc: "Name of an upstream, or an intercepted host. Empty = any."},
+		{key: "model", at: text(&p.Model), doc: "Name of a model, in which `*` stands for any characters. Empty = any."},
+		{key: "allow.kinds", at: names(&p.Allow.Kinds), doc: "Kinds of memories that may go there: `episode`, `fact`, `resource`. Empty = all."},
+		{key: "allow.tags", at: names(&p.Allow.Tags), doc: "A memory must have one of these tags; `*` = any, or none. `private` allows private memories, if `upstream` is named. Empty = any."},
+		{key: "allow.projects", at: names(&p.Allow.Projects), doc: "A memory must be of one of these projects. Empty = any."},
+		{key: "memory", at: choice(&p.Memory, policy.MemoryOn, policy.MemoryRead, policy.MemoryOff), doc: "`on`; `read`: nothing that is said there is stored; `off`: no memory at all. Left out = `on`."},
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/remora-proxy/remora/proxy/forward"
 	"github.com/remora-proxy/remora/proxy/httpclient"
 	"github.com/remora-proxy/remora/proxy/identity"
+	"github.com/remora-proxy/remora/proxy/policy"
 	"github.com/remora-proxy/remora/recall"
 	"github.com/remora-proxy/remora/recall/embed"
 	"github.com/remora-proxy/remora/redact"
@@ -18,7 +19,7 @@ import (
 func (c *Config) settings() []setting {
 	return slices.Concat(
 		c.listenerSettings(), c.identitySettings(), c.limitSettings(), c.recallSettings(), c.embeddingSettings(), c.injectionSettings(),
-		c.persistSettings(), c.distillSettings(), c.redactSettings(), c.storageSettings(), c.timeoutSettings(), c.logSettings(),
+		c.policySettings(), c.persistSettings(), c.distillSettings(), c.redactSettings(), c.storageSettings(), c.apiSettings(), c.timeoutSettings(), c.logSettings(),
 	)
 }
 
@@ -110,6 +111,24 @@ func (c *Config) injectionSettings() []setting {
 		{key: "injection.maxBytes", at: size(&l.MaxBytes, 1<<20, maxBytes), share: 1.0 / 64, doc: "Records of insertions in memory, of all users together. Beyond, those of the least recently used conversation are dropped and loaded again when needed."},
 		{key: "injection.maxStored", at: size(&l.MaxStored, 1<<20, maxBytes), doc: "Records of insertions in the store, of all users together. Beyond, those that were not used for longest are deleted and counted. A conversation that comes back later is repaired, see `injection.repair`."},
 		{key: "responses.placement", at: choice(&i.Responses, proxy.PlacementItem, proxy.PlacementInstructions), doc: "`item`: one input item before the newest user item. With `previous_response_id` the upstream keeps it with the conversation, out of reach of erasure here; for that reason nothing is inserted into a server-side `conversation`. `instructions`: at the end of `instructions`, which the upstream does not keep, but which costs its prompt cache whenever the block changes."},
+	}
+}
+
+func (c *Config) policySettings() []setting {
+	return []setting{
+		{key: "policy", at: objects[policy.Rule]{&c.Proxy.Policy, policyFields, ""}, doc: "Which memories may go to which upstream or model. The first rule that fits decides; without one everything may go anywhere, except for memories with the tag `private` (see [policy](control-plane.md#policy))."},
+	}
+}
+
+func (c *Config) apiSettings() []setting {
+	a := &c.API
+	return []setting{
+		{key: "api.listen", at: text(&a.Listen), doc: "Address of the control plane: REST, MCP and the faces compatible with other products. `off` = none. If the default is taken, by another Remora for example, there is none, and the log says so."},
+		{key: "api.token", at: secret(&a.Token), note: "generated, in `admin.token` in `storage.dir`; `remora token` prints it", doc: "The admin token, which opens everything. At least 16 bytes."},
+		{key: "api.hosts", at: names(&a.Hosts), doc: "Names, besides those of loopback, by which a control plane on loopback may be called. A page in a browser could call it by others."},
+		{key: "api.receipts", at: boolean(&a.Receipts), doc: "Keeps a receipt of each exchange, sealed: what was inserted, which memories were candidates and why some were turned down, tokens and times. Up to 1,000 of each user. Off: there are none, and `used` counts nothing."},
+		{key: "api.receiptRetention", at: duration(&a.ReceiptRetention, time.Minute, maxDuration), doc: "How long receipts are kept."},
+		{key: "api.mcp", at: names(&a.MCP), doc: "Sets of MCP tools besides Remora's own, under the names that other servers use: `mem0`, `openmemory`, `reference`, `memory`, `search` (see [MCP](mcp.md))."},
 	}
 }
 

@@ -2,7 +2,11 @@
 
 package main
 
-import "syscall"
+import (
+	"io/fs"
+	"math"
+	"syscall"
+)
 
 // othersOut masks all rights of group and others.
 const othersOut = 0o077
@@ -16,4 +20,24 @@ func privateFiles() {
 	if old := syscall.Umask(othersOut); old&^othersOut != 0 {
 		syscall.Umask(old | othersOut)
 	}
+}
+
+// maxFiles returns how many files this process may have open.
+func maxFiles() int {
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		return math.MaxInt
+	}
+	if limit.Cur > math.MaxInt32 {
+		return math.MaxInt32
+	}
+	return int(limit.Cur)
+}
+
+// diskBytes returns what a file takes on the disk.
+func diskBytes(info fs.FileInfo) int64 {
+	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
+		return stat.Blocks * 512
+	}
+	return info.Size()
 }

@@ -1,0 +1,13 @@
+package api
+
+import _ "embed"
+
+// Contract is the contract of the REST face: OpenAPI 3.1.
+//
+//go:embed openapi.yaml
+var Contract []byte
+
+// Reference is the contract as a page for people, made from it by go generate.
+//
+//go:embed reference.html
+var Reference []byte

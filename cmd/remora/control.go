@@ -1,0 +1,165 @@
+package main
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/remora-proxy/remora/api"
+	"github.com/remora-proxy/remora/api/rest"
+	"github.com/remora-proxy/remora/cmd/remora/config"
+	"github.com/remora-proxy/remora/proxy/identity"
+	"github.com/remora-proxy/remora/proxy/listener"
+	"github.com/remora-proxy/remora/proxy/policy"
+	"github.com/remora-proxy/remora/proxy/problem"
+	"github.com/remora-proxy/remora/redact"
+)
+
+// tokenFile holds the admin token, in the directory of the store.
+const tokenFile = "admin.token"
+
+// adminToken returns the admin token: the configured one, or that in the file,
+// which is generated if it is missing.
+func adminToken(c config.Config) (string, error) {
+	if c.API.Token != "" {
+		return c.API.Token.Reveal(), nil
+	}
+	path := filepath.Join(c.Storage.Dir, tokenFile)
+	token, err := readToken(path)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return token, err
+	}
+	if err := os.MkdirAll(c.Storage.Dir, 0o700); err != nil {
+		return "", err
+	}
+	var b [32]byte
+	_, _ = rand.Read(b[:]) // never fails
+	token = hex.EncodeToString(b[:])
+	made := path + "." + token[:8]
+	if err := os.WriteFile(made, []byte(token+"\n"), 0o600); err != nil {
+		return "", err
+	}
+	defer func() { _ = os.Remove(made) }()
+	if err := os.Link(made, path); err != nil { // another process may have made one meanwhile
+		if errors.Is(err, fs.ErrExist) {
+			return readToken(path)
+		}
+		return token, os.Rename(made, path) // a file system without links
+	}
+	return token, nil
+}
+
+func readToken(path string) (string, error) {
+	text, err := config.ReadRegular(path)
+	if err != nil {
+		return "", err
+	}
+	token := strings.TrimSpace(string(text))
+	if token == "" {
+		return "", fmt.Errorf("%s is empty: delete it, and another token is made", path)
+	}
+	return token, nil
+}
+
+// newService returns the verbs of the control plane.
+func (s *system) newService(token string, redactor *redact.Redactor) *api.Service {
+	var upstreams []string
+	for _, u := range s.config.Proxy.Upstreams {
+		upstreams = append(upstreams, u.Name)
+	}
+	show := redact.NewCache(redactor).Redact
+	return api.New(api.Config{Token: token}, api.Deps{
+		Store: s.store, Pipeline: s.pipeline, Engine: s.engine, Recall: s.config.Recall, Identity: identity.New(s.config.Proxy.Identity, s.config.Proxy.Clients),
+		Policy: policy.New(s.config.Proxy.Policy), Receipts: s.receipts, Redact: show, Placeholder: redactor.IsPlaceholder, Log: s.log,
+		HidesSecret: func(text string) bool {
+			redacted, _ := redactor.Redact(text)
+			return redactor.HidesSecret(redacted)
+		},
+		Upstreams: upstreams, Health: s.health,
+	})
+}
+
+// health returns what the control plane tells of the program.
+func (s *system) health() api.Health {
+	status, h, index := s.store.Status(), s.handler.Stats(), s.engine.Stats()
+	out := api.Health{
+		Version: readBuild().version, StoreOpen: status.Open, StoreReason: status.Reason, StoreBytes: directorySize(s.config.Storage.Dir),
+		UptimeSecs: int64(time.Since(s.started).Seconds()), Requests: map[string]int64{},
+		Tokens: map[string]int64{"input": h.InputTokens.Load(), "cacheRead": h.CacheRead.Load(), "cacheWrite": h.CacheWrite.Load()},
+		Index:  map[string]int64{"users": int64(index.Scopes), "bytes": index.Bytes, "loads": index.Loads, "evicted": index.Evicted, "failures": index.Failures},
+	}
+	for status, n := range h.ByStatus() {
+		out.Requests[string(status)] = n
+	}
+	return out
+}
+
+// directorySize returns the sizes of all files below a directory. Files of
+// Badger are sparse: their blocks count, where the system tells them.
+func directorySize(dir string) (n int64) {
+	_ = filepath.WalkDir(dir, func(_ string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.Type().IsRegular() {
+			return nil
+		}
+		if info, err := entry.Info(); err == nil {
+			n += diskBytes(info)
+		}
+		return nil
+	})
+	return n
+}
+
+// controlHandler returns all faces of the control plane.
+func (s *system) controlHandler() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("/", rest.New(s.service, s.log))
+	s.mountFaces(mux)
+	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { listener.Live(w) })
+	ready := func(w http.ResponseWriter, _ *http.Request) {
+		if status := s.store.Status(); !status.Open {
+			problem.New(http.StatusServiceUnavailable, "unavailable", "the store is not open; traffic passes without memory").Write(w)
+			return
+		}
+		listener.Live(w)
+	}
+	mux.HandleFunc("GET /readyz", ready)
+	mux.HandleFunc("GET /startupz", func(w http.ResponseWriter, _ *http.Request) { listener.Live(w) })
+	return rest.Guard(mux, rest.GuardOptions{Loopback: s.config.API.Loopback(), Hosts: s.config.API.Hosts, Log: s.log})
+}
+
+// controlDrain is how long requests to the control plane may continue after its
+// listener has closed: streams of receipts have no end of their own.
+const controlDrain = time.Second
+
+// newControl opens the listener of the control plane, nil if there is none. A
+// default address that is taken is no error: another Remora may run.
+func (s *system) newControl(log *slog.Logger) (*listener.Server, error) {
+	c := s.config
+	if c.API.Listen == config.APIOff {
+		return nil, nil
+	}
+	own := c.Server
+	own.Listen, own.Drain, own.Limit, own.MaxHeaderBytes = c.API.Listen, controlDrain, nil, 64<<10
+	server := listener.New(s.controlHandler(), own, log)
+	err := server.Listen()
+	switch {
+	case err == nil:
+		return server, nil
+	case errors.Is(err, syscall.EADDRINUSE) && !c.API.Required():
+		log.Warn("the control plane is off: its default address is taken; api.listen takes another", "address", c.API.Listen)
+		return nil, nil
+	}
+	return nil, fmt.Errorf("control plane: %w; api.listen takes another address, or off", err)
+}
+
+// mountFaces mounts the faces besides REST.
+func (s *system) mountFaces(*http.ServeMux) {}
