@@ -88,6 +88,8 @@ type Service struct {
 	secret   []byte
 
 	totals totals
+
+	extracting chan struct{} // held while a document is read
 }
 
 // New returns a Service. It does no I/O.
@@ -104,7 +106,7 @@ func New(cfg Config, deps Deps) *Service {
 	if deps.HidesSecret == nil {
 		deps.HidesSecret = func(string) bool { return false }
 	}
-	return &Service{Deps: deps, token: cfg.Token}
+	return &Service{Deps: deps, token: cfg.Token, extracting: make(chan struct{}, 1)}
 }
 
 // purgeInterval is how often what was discarded is looked at.

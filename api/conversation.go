@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -113,4 +114,27 @@ func (s *Service) Owner(p Principal, t Target) (Target, error) {
 		return Target{}, err
 	}
 	return Target{identity.Show(scope.Tenant), identity.Show(scope.App), identity.Show(scope.Project), identity.Show(scope.User)}, nil
+}
+
+// Passages returns what was said in a turn, in order, without what was deleted.
+// It is empty if nothing of the turn is remembered.
+func (s *Service) Passages(ctx context.Context, p Principal, t Target, turn string) ([]Memory, error) {
+	scope, err := s.scope(p, t)
+	if err != nil {
+		return nil, err
+	}
+	out := []Memory{}
+	for seq := range storage.MaxWriteMemories {
+		m, err := s.Store.Memory(ctx, scope, storage.TurnMemoryID(turn, seq))
+		if errors.Is(err, storage.ErrNotFound) || errors.Is(err, storage.ErrInvalid) {
+			break
+		}
+		if err != nil && !errors.Is(err, storage.ErrDamaged) {
+			return nil, err
+		}
+		if err == nil && m.DeletedAt == 0 {
+			out = append(out, s.show(&m))
+		}
+	}
+	return out, nil
 }

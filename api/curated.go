@@ -45,7 +45,7 @@ type File struct {
 	Version   uint64 `json:"version"`
 }
 
-// FilePath returns a path as files are named: without empty parts and without a
+// FilePath returns a path as files are named: without empty parts, dots and a
 // slash at its end. Paths that leave FilesRoot, or try to, are a FieldError.
 func FilePath(field, path string) (string, error) {
 	if rest, ok := strings.CutPrefix(path, FilesRoot); !ok || rest != "" && rest[0] != '/' {
@@ -59,10 +59,10 @@ func FilePath(field, path string) (string, error) {
 	}
 	var parts []string
 	for part := range strings.SplitSeq(path, "/") {
-		if part == "." || part == ".." {
-			return "", invalid(field, "must not hold . or .. as a part")
+		if part == ".." {
+			return "", invalid(field, "must not hold .. as a part")
 		}
-		if part != "" {
+		if part != "" && part != "." {
 			parts = append(parts, part)
 		}
 	}

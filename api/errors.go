@@ -96,11 +96,15 @@ func Detail(err error) string {
 		return "an error of Remora's own, which its log tells of"
 	case "too-many":
 		return "too many; try again later"
+	case "secret":
+		return "the text holds a secret, which is kept nowhere"
+	case "no-text":
+		return "nothing is left of the text once it is redacted"
 	case "queue-full":
 		return "too many turns wait to be stored; try again later"
 	}
 	for _, known := range [...]error{
-		ErrUnauthorized, ErrForbidden, ErrGone, ErrOff, persist.ErrChanged, persist.ErrSecret, persist.ErrNoText, ErrTooLarge, ErrUnsupportedMedia,
+		ErrUnauthorized, ErrForbidden, ErrGone, ErrOff, persist.ErrChanged, ErrTooLarge, ErrUnsupportedMedia,
 	} {
 		if errors.Is(err, known) {
 			return known.Error()

@@ -55,12 +55,14 @@ func (s *Service) AddResource(ctx context.Context, p Principal, t Target, d Docu
 	if err != nil {
 		return Resource{}, err
 	}
-	doc, err := documents.Text(d.Body, d.MediaType, d.Name)
+	doc, err := s.extract(ctx, &d)
 	switch {
 	case errors.Is(err, documents.ErrUnsupported):
 		return Resource{}, ErrUnsupportedMedia
 	case errors.Is(err, documents.ErrTooLarge):
 		return Resource{}, ErrTooLarge
+	case errors.Is(err, ErrBusy):
+		return Resource{}, err
 	case errors.Is(err, documents.ErrNoText):
 		return Resource{}, invalid("body", "has no text")
 	case err != nil:
@@ -101,6 +103,18 @@ func (s *Service) AddResource(ctx context.Context, p Principal, t Target, d Docu
 		out.Removed += e.Memories
 	}
 	return out, nil
+}
+
+// extract reads the text of a document, of one at a time: a PDF may take many
+// times its size.
+func (s *Service) extract(ctx context.Context, d *Document) (documents.Document, error) {
+	select {
+	case s.extracting <- struct{}{}:
+		defer func() { <-s.extracting }()
+	case <-ctx.Done():
+		return documents.Document{}, ErrBusy
+	}
+	return documents.Text(d.Body, d.MediaType, d.Name)
 }
 
 const (

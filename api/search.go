@@ -165,6 +165,9 @@ func (s *Service) results(ctx context.Context, scope storage.Scope, res *recall.
 		s.places.note(scope, m.Memory.ID)
 	}
 	for _, c := range res.Cut {
+		if slices.ContainsFunc(out.Results, func(f Found) bool { return f.Memory.ID == c.ID }) {
+			continue // found in another way
+		}
 		out.Cut = append(out.Cut, s.turned(ctx, scope, c.ID, c.Score, string(c.Reason)))
 	}
 	return out

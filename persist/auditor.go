@@ -322,7 +322,9 @@ func (a *auditor) loadScope(ctx context.Context, scope storage.Scope, rest func(
 		case storage.KindFact:
 			f.Load(m)
 		case storage.KindEpisode:
-			f.episodeBytes += int64(len(m.Text))
+			if f.episodeBytes += int64(len(m.Text)); isPrivate(m) {
+				f.LoadPrivate(m.Provenance.Turn)
+			}
 		}
 	}, rest)
 	if err != nil {

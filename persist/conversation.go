@@ -93,7 +93,7 @@ func turnsOf(key conversationKey, episodes []storage.Memory) []auditTurn {
 	var out []auditTurn
 	for i := range episodes {
 		e := &episodes[i]
-		if e.Trust == 0 {
+		if e.Trust == 0 || e.DeletedAt != 0 {
 			continue
 		}
 		p := &e.Provenance

@@ -75,6 +75,9 @@ type Saved struct {
 	// Known reports that one was there that says the same. It counts as said
 	// again.
 	Known bool
+	// Forgotten reports that it was said before it was forgotten, and so was
+	// not added. Known is set, too, and Memory is as it was given.
+	Forgotten bool
 	// Superseded reports that an older statement gave way to this one.
 	Superseded bool
 }
@@ -91,13 +94,14 @@ func (p *Pipeline) Remember(ctx context.Context, scope storage.Scope, ms ...stor
 		if m.Text, m.Redactions, err = p.prepareText(ctx, scope, m.Text, nil); err != nil {
 			return nil, fmt.Errorf("memory %d: %w", i, err)
 		}
-		now := storage.TimeOf(time.Now())
-		m.Scope, m.EventTime = scope, cmp.Or(m.EventTime, now)
-		m.ValidFrom = cmp.Or(m.ValidFrom, m.EventTime)
-		m.Trust = extract.Trust(true, m.Text)
+		if m.Scope, m.Trust = scope, extract.Trust(true, m.Text); m.Kind != storage.KindFact {
+			m.EventTime = cmp.Or(m.EventTime, storage.TimeOf(time.Now()))
+			m.ValidFrom = cmp.Or(m.ValidFrom, m.EventTime)
+		}
 	}
 	_, err = p.erasing(ctx, scope, func(e *erasure) error {
 		var others []storage.Memory
+		var hidden []string
 		for i := range prepared {
 			m := &prepared[i]
 			if m.Kind == storage.KindFact {
@@ -116,9 +120,13 @@ func (p *Pipeline) Remember(ctx context.Context, scope storage.Scope, ms ...stor
 				return err
 			}
 			known := err == nil && was.DeletedAt == 0 && was.Text == m.Text && was.Kind == m.Kind
-			if !known {
+			switch {
+			case !known:
 				was = *m
-				others = append(others, *m)
+				others = append(others, was)
+			case isPrivate(m) && !isPrivate(&was):
+				was.Tags = append(slices.Clone(was.Tags), storage.PrivateTag)
+				others, hidden = append(others, was), append(hidden, was.ID)
 			}
 			saved = append(saved, Saved{Memory: was, Known: known})
 		}
@@ -126,6 +134,9 @@ func (p *Pipeline) Remember(ctx context.Context, scope storage.Scope, ms ...stor
 			return nil
 		}
 		last, err := e.write(others...)
+		if len(hidden) > 0 { // also if it failed: it may have happened
+			e.notifyErased(hidden...)
+		}
 		for i := range saved {
 			if m := &saved[i].Memory; m.Version == 0 {
 				m.Version, m.CreatedAt, m.UpdatedAt = 1, last.CreatedAt, last.UpdatedAt
@@ -139,7 +150,10 @@ func (p *Pipeline) Remember(ctx context.Context, scope storage.Scope, ms ...stor
 	return saved, err
 }
 
-// mergeGiven merges a fact with what is known.
+func isPrivate(m *storage.Memory) bool { return slices.Contains(m.Tags, storage.PrivateTag) }
+
+// mergeGiven merges a fact with what is known. What is known becomes private if
+// the same is given as private.
 func (e *erasure) mergeGiven(m *storage.Memory) (Saved, error) {
 	if err := e.passages.lock(e.ctx); err != nil {
 		return Saved{}, err
@@ -158,6 +172,9 @@ func (e *erasure) mergeGiven(m *storage.Memory) (Saved, error) {
 	if err != nil {
 		return Saved{}, err
 	}
+	if outcome == facts.Forgotten {
+		return Saved{Memory: *m, Known: true, Forgotten: true}, nil
+	}
 	passages, err := changes.Passages(e.ctx)
 	if err != nil {
 		return Saved{}, err
@@ -169,7 +186,12 @@ func (e *erasure) mergeGiven(m *storage.Memory) (Saved, error) {
 		e.index.add(e.scope, batch)
 	}
 	stored, err := e.store.Memory(e.ctx, e.scope, id)
-	return Saved{stored, outcome == facts.Reinforced || outcome == facts.Known, outcome == facts.Superseded}, err
+	if err == nil && isPrivate(m) && !isPrivate(&stored) {
+		stored.Tags = append(stored.Tags, storage.PrivateTag)
+		stored, err = e.write(stored)
+		e.notifyErased(id) // also if it failed: it may have happened
+	}
+	return Saved{Memory: stored, Known: outcome == facts.Reinforced || outcome == facts.Known, Superseded: outcome == facts.Superseded}, err
 }
 
 // write stores memories and updates the index. It returns the last as stored.
@@ -216,12 +238,23 @@ func (p *Pipeline) Edit(ctx context.Context, scope storage.Scope, id string, ver
 		if err := e.keepRevisions(OpEdit, "", cause, before); err != nil {
 			return err
 		}
-		if after, err = e.write(changed); err == nil && changed.Text != before.Text {
+		after, err = e.write(changed)
+		if hides(&before, &changed) { // also if it failed: it may have happened
 			e.notifyErased(id)
 		}
 		return err
 	})
 	return after, err
+}
+
+// hides reports whether a change keeps a text from requests that may have been
+// given it, so that they must not replay it: the memory says something else
+// now, is not to be recalled, is private, or lacks a tag by which a policy may
+// have allowed it.
+func hides(before, after *storage.Memory) bool {
+	lost := func(tag string) bool { return !slices.Contains(after.Tags, tag) }
+	return after.Text != before.Text || after.DeletedAt != 0 || after.Trust == 0 && before.Trust > 0 || after.Kind != before.Kind ||
+		isPrivate(after) && !isPrivate(before) || slices.ContainsFunc(before.Tags, lost)
 }
 
 // notifyErased has memories taken out of what later requests replay.
@@ -282,11 +315,12 @@ func (p *Pipeline) Discard(ctx context.Context, scope storage.Scope, cause Cause
 		for turn := range named.turns { // an audit that is due must not bring its words back
 			e.auditor.forgetTurn(scope, turn, named.passages[turn] != nil)
 		}
-		if _, err := e.write(marked...); err != nil {
+		_, err = e.write(marked...)
+		e.notifyErased(kept...) // also if it failed: it may have happened
+		if err != nil {
 			return err
 		}
-		e.notifyErased(kept...)
-		return nil
+		return e.surely(func() error { return e.renewSummaries(named.conversations) })
 	})
 	return gone, err
 }
@@ -348,6 +382,7 @@ func (p *Pipeline) Undo(ctx context.Context, scope storage.Scope, id string, cau
 			if err != nil {
 				return err
 			}
+			r.Before.ValidTo, r.Before.SupersededBy = m.ValidTo, m.SupersededBy // which no change by hand decides
 			now, before = append(now, m), append(before, r.Before)
 		}
 		if len(now) == 0 {
@@ -365,7 +400,17 @@ func (p *Pipeline) Undo(ctx context.Context, scope storage.Scope, id string, cau
 		if err := e.discard(last[0].Group, before); err != nil {
 			return err
 		}
-		if _, err := e.write(before...); err != nil {
+		_, err = e.write(before...)
+		conversations := map[string]bool{}
+		for i := range before {
+			if hides(&now[i], &before[i]) { // also if it failed: it may have happened
+				e.notifyErased(before[i].ID)
+			}
+			if before[i].Kind == storage.KindEpisode {
+				conversations[before[i].Conversation] = true
+			}
+		}
+		if err != nil {
 			return err
 		}
 		for i := range before {
@@ -374,11 +419,8 @@ func (p *Pipeline) Undo(ctx context.Context, scope storage.Scope, id string, cau
 				return err
 			}
 			restored = append(restored, m)
-			if now[i].Text != m.Text || m.DeletedAt != 0 {
-				e.notifyErased(m.ID)
-			}
 		}
-		return nil
+		return e.surely(func() error { return e.renewSummaries(conversations) })
 	})
 	return restored, err
 }
@@ -408,7 +450,11 @@ func (p *Pipeline) Purge(ctx context.Context, now time.Time) (purged int, err er
 		}
 	}
 	for _, d := range all {
-		e, err := p.ForgetMemories(ctx, d.ref.Scope, d.ids...)
+		ids, err := p.stillDiscarded(ctx, d.ref.Scope, d.ids, now)
+		if err != nil {
+			return purged, err
+		}
+		e, err := p.ForgetMemories(ctx, d.ref.Scope, ids...)
 		if err != nil && !errors.Is(err, storage.ErrNotFound) {
 			return purged, err
 		}
@@ -418,6 +464,22 @@ func (p *Pipeline) Purge(ctx context.Context, now time.Time) (purged int, err er
 		}
 	}
 	return purged, nil
+}
+
+// stillDiscarded returns those of the memories that have been discarded for
+// [UndoTime]. Others were added again, or were never marked, because the store
+// failed.
+func (p *Pipeline) stillDiscarded(ctx context.Context, scope storage.Scope, ids []string, now time.Time) (due []string, err error) {
+	for _, id := range ids {
+		m, err := p.store.Memory(ctx, scope, id)
+		switch {
+		case errors.Is(err, storage.ErrDamaged), err == nil && m.DeletedAt != 0 && m.DeletedAt <= storage.TimeOf(now.Add(-UndoTime)):
+			due = append(due, id)
+		case err != nil && !errors.Is(err, storage.ErrNotFound):
+			return nil, err
+		}
+	}
+	return due, nil
 }
 
 // randomID returns an id that nothing else has.

@@ -149,6 +149,11 @@ func (e *erasure) deleteMemories(ids []string) error {
 		return err
 	}
 	defer resume()
+	// The copies first: a repetition after an erasure that was cut short must
+	// find that there was something.
+	if err := e.surely(func() error { return e.forgetCopies(ids) }); err != nil {
+		return err
+	}
 	for batch := range slices.Chunk(ids, storage.MaxRecords) {
 		err := e.surely(func() error {
 			n, err := e.store.Delete(e.ctx, e.scope, batch...)
@@ -165,9 +170,6 @@ func (e *erasure) deleteMemories(ids []string) error {
 		if err != nil {
 			return err
 		}
-	}
-	if err := e.surely(func() error { return e.forgetCopies(ids) }); err != nil {
-		return err
 	}
 	delete(e.auditor.scopes, e.scope) // to be read again
 	e.out.At = storage.TimeOf(time.Now())

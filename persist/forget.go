@@ -12,6 +12,7 @@ import (
 
 	"github.com/remora-proxy/remora/persist/extract"
 	"github.com/remora-proxy/remora/persist/facts"
+	"github.com/remora-proxy/remora/recall/receipt"
 	"github.com/remora-proxy/remora/storage"
 )
 
@@ -87,6 +88,11 @@ func (e *erasure) conversation(conversation string) error {
 		return !facts.IsTombstone(r) && json.Unmarshal(r.Value, &of) == nil && of.Conversation == conversation
 	})
 	if err != nil {
+		return err
+	}
+	if err := e.surely(func() error {
+		return e.forgetQuestions(func(r *receipt.Receipt) bool { return r.Conversation == conversation })
+	}); err != nil {
 		return err
 	}
 	summaries, err := e.records(storage.BucketSummary, func(r *storage.Record) bool { return r.Key == recordKey(conversation) })
@@ -174,6 +180,12 @@ func (e *erasure) memories(ids []string) error {
 			return err
 		}
 	}
+	if len(named.chains) > 0 {
+		ofThem := func(r *receipt.Receipt) bool { return named.chains[r.Turn] }
+		if err := e.surely(func() error { return e.forgetQuestions(ofThem) }); err != nil {
+			return err
+		}
+	}
 	if err := e.deleteMemories(slices.Sorted(maps.Keys(named.ids))); err != nil {
 		return err
 	}
@@ -187,11 +199,12 @@ type namedMemories struct {
 	facts         []storage.Memory
 	turns         map[string]bool     // whose passages are among them
 	conversations map[string]bool     // of those turns
+	chains        map[string]bool     // of the user's passages
 	passages      map[string][]string // normalized words of the user's passages, by turn
 }
 
 func (e *erasure) find(ids []string) (*namedMemories, error) {
-	out := &namedMemories{ids: map[string]bool{}, turns: map[string]bool{}, conversations: map[string]bool{}, passages: map[string][]string{}}
+	out := &namedMemories{ids: map[string]bool{}, turns: map[string]bool{}, conversations: map[string]bool{}, chains: map[string]bool{}, passages: map[string][]string{}}
 	for _, id := range ids {
 		m, err := e.store.Memory(e.ctx, e.scope, id)
 		switch {
@@ -213,6 +226,9 @@ func (e *erasure) find(ids []string) (*namedMemories, error) {
 		out.turns[turn], out.conversations[m.Conversation] = true, true
 		if m.Provenance.Role == storage.RoleUser {
 			out.passages[turn] = append(out.passages[turn], extract.Normalize(m.Text))
+			if m.Provenance.Chain != "" {
+				out.chains[m.Provenance.Chain] = true
+			}
 		}
 	}
 	return out, nil
@@ -247,18 +263,30 @@ func (e *erasure) forgetNotes(named *namedMemories) error {
 	if err != nil {
 		return err
 	}
+	if err := e.dropRecords(requests); err != nil {
+		return err
+	}
+	return e.renewSummaries(named.conversations)
+}
+
+// renewSummaries makes the summaries of conversations, where there are any,
+// again of the passages that are left.
+func (e *erasure) renewSummaries(conversations map[string]bool) error {
+	if len(conversations) == 0 {
+		return nil
+	}
 	byKey := map[string]string{}
-	for c := range named.conversations {
+	for c := range conversations {
 		byKey[recordKey(c)] = c
 	}
 	summaries, err := e.records(storage.BucketSummary, func(r *storage.Record) bool { _, ok := byKey[r.Key]; return ok })
 	if err != nil {
 		return err
 	}
-	if err := e.dropRecords(append(requests, summaries...)); err != nil {
+	if err := e.dropRecords(summaries); err != nil {
 		return err
 	}
-	for c := range named.conversations {
+	for c := range conversations {
 		if held := e.auditor.conversations[conversationKey{e.scope, c}]; held != nil {
 			held.summary, held.summaryBytes = nil, 0 // to be read again
 		}

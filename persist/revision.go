@@ -174,6 +174,11 @@ func (e *erasure) lastRevisions(id string) ([]Revision, error) {
 	if err != nil {
 		return nil, err
 	}
+	m, err := e.store.Memory(e.ctx, e.scope, id)
+	if err != nil {
+		return nil, err
+	}
+	own = slices.DeleteFunc(own, func(r Revision) bool { return r.Before.Version == m.Version }) // of changes that were cut short
 	if len(own) == 0 {
 		return nil, storage.ErrNotFound
 	}
@@ -208,9 +213,18 @@ func (e *erasure) forgetCopies(ids []string) error {
 		return err
 	}
 	e.out.record(storage.BucketRevision, len(stale))
+	return e.rewriteReceipts(func(value []byte) ([]byte, bool) { return receipt.Forget(value, gone) })
+}
+
+// forgetQuestions deletes what receipts keep of the questions in exchanges.
+func (e *erasure) forgetQuestions(of func(*receipt.Receipt) bool) error {
+	return e.rewriteReceipts(func(value []byte) ([]byte, bool) { return receipt.ForgetQuestion(value, of) })
+}
+
+func (e *erasure) rewriteReceipts(change func([]byte) ([]byte, bool)) error {
 	var rewritten []storage.Record
-	err = e.eachRecord(e.ctx, storage.BucketExchange, e.scope, func(r storage.Record) {
-		if value, changed := receipt.Forget(r.Value, gone); changed {
+	err := e.eachRecord(e.ctx, storage.BucketExchange, e.scope, func(r storage.Record) {
+		if value, changed := change(r.Value); changed {
 			r.Value = value
 			rewritten = append(rewritten, r)
 		}
@@ -218,6 +232,9 @@ func (e *erasure) forgetCopies(ids []string) error {
 	if err != nil {
 		return err
 	}
+	if err := e.putRecords(e.ctx, rewritten); err != nil {
+		return err
+	}
 	e.out.record(storage.BucketExchange, len(rewritten))
-	return e.putRecords(e.ctx, rewritten)
+	return nil
 }

@@ -248,31 +248,58 @@ func (it *item) key() turnKey { return turnKey{it.turn.Scope, it.turn.ID} }
 
 // compare reads what the store has of a turn. The same words by the same
 // speaker are the same turn, whatever the time: a client's retry has another
-// one. An unchanged passage keeps its outdated tag.
+// one. An unchanged passage stays as it is, with its tags and what was changed
+// by hand. If a passage was private the whole turn stays so.
 func (s *storer) compare(ctx context.Context, it *item, episodes []storage.Memory) (outcome, error) {
+	out, private := unchanged, false
 	for seq := 0; ; seq++ {
 		m, err := s.store.Memory(ctx, it.turn.Scope, storage.TurnMemoryID(it.turn.ID, seq))
 		switch {
+		case errors.Is(err, storage.ErrNotFound) && seq == 0:
+			return added, nil
 		case errors.Is(err, storage.ErrNotFound):
-			switch seq {
-			case 0:
-				return added, nil
-			case len(episodes):
-				return unchanged, nil
+			if seq < len(episodes) {
+				out = replaced
 			}
-			return replaced, nil
+			if private {
+				for i := range episodes {
+					if !isPrivate(&episodes[i]) {
+						episodes[i].Tags = append(slices.Clip(episodes[i].Tags), storage.PrivateTag)
+					}
+				}
+			}
+			return out, nil
 		case errors.Is(err, storage.ErrDamaged):
-			return replaced, nil // writing it again repairs it
+			out = replaced // writing it again repairs it
+			continue
 		case err != nil:
 			return added, err
 		}
-		if seq >= len(episodes) || !sameWords(m, episodes[seq]) {
-			return replaced, nil
+		private = private || isPrivate(&m)
+		if seq >= len(episodes) {
+			out = replaced
+			continue
 		}
-		if slices.Contains(m.Tags, storage.OutdatedTag) {
-			episodes[seq].Tags = append(episodes[seq].Tags, storage.OutdatedTag)
+		e := &episodes[seq]
+		same := sameWords(m, *e)
+		if !same {
+			if same, err = s.edited(ctx, it.turn.Scope, m.ID, e); err != nil {
+				return added, err
+			}
 		}
+		if !same {
+			out = replaced
+			continue
+		}
+		e.Text, e.Redactions, e.Tags, e.DeletedAt, e.Trust, e.Priority = m.Text, m.Redactions, m.Tags, m.DeletedAt, m.Trust, m.Priority
 	}
+}
+
+// edited reports whether a stored passage is what somebody made by hand of the
+// words of e.
+func (s *storer) edited(ctx context.Context, scope storage.Scope, id string, e *storage.Memory) (bool, error) {
+	revisions, err := s.revisions(ctx, scope, recordKey(id))
+	return slices.ContainsFunc(revisions, func(r Revision) bool { return sameWords(r.Before, *e) }), err
 }
 
 // reworded reports whether the user's words differ in the stored version. A

@@ -81,6 +81,9 @@ func (x *exchange) compose(who caller, p *payload) {
 	plan.persist = plan.persist && words != ""
 	plan.turn = x.newTurn(who.scope, conversation, joinWords(before, words))
 	plan.turn.Project = x.read.client.Project(who.secret, req)
+	if req.Loop && x.rights.persist && !plan.side {
+		x.saveNotes(who.scope, conversation)
+	}
 	plan.system = ledger.SystemHash(req)
 	if plan.side && failed == "" {
 		plan.status = StatusOff
@@ -101,6 +104,16 @@ func (x *exchange) compose(who caller, p *payload) {
 		x.insert(p, placement, block)
 	default:
 		plan.memories = found
+	}
+}
+
+// saveNotes takes in what the model has saved with a memory tool, if that is
+// asked for.
+func (x *exchange) saveNotes(scope storage.Scope, conversation string) {
+	if save := x.h.deps.SaveNote; save != nil {
+		for _, c := range dialect.MemoryCalls(x.api.d, x.read.req) {
+			save(scope, conversation, c.ID, c.Text)
+		}
 	}
 }
 

@@ -181,6 +181,9 @@ func unjoin(err error) []error {
 type Deps struct {
 	Recall  Recaller
 	Persist Persister
+	// SaveNote takes what a model has saved with a memory tool of the client's.
+	// It must not block; nil = nothing is taken.
+	SaveNote func(scope storage.Scope, conversation, call, text string)
 	// Receipts takes what is told of exchanges; nil = nothing is.
 	Receipts ReceiptRecorder
 	Local    storage.Local

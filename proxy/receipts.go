@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"slices"
 	"time"
 
 	"github.com/remora-proxy/remora/proxy/dialect"
@@ -54,6 +55,9 @@ func (x *exchange) noteSearch(words string, res *recall.Result, took time.Durati
 		r.Candidates = append(r.Candidates, c)
 	}
 	for _, c := range res.Cut {
+		if slices.ContainsFunc(r.Candidates, func(o receipt.Candidate) bool { return o.ID == c.ID }) {
+			continue // found in another way
+		}
 		r.Candidates = append(r.Candidates, receipt.Candidate{ID: c.ID, Score: c.Score, Reason: string(c.Reason)})
 	}
 }

@@ -59,8 +59,8 @@ func (x *exchange) query(conversation, words string) recall.Request {
 		NoPrivate: !x.class.Private(), Explain: x.plan.receipt != nil,
 	}
 	if x.class.Limits() {
-		project := q.Scope.Project
-		q.Allow = func(kind storage.Kind, tags []string) bool { return x.class.Allows(project, kind, tags) }
+		project, class := q.Scope.Project, x.class // x serves others later
+		q.Allow = func(kind storage.Kind, tags []string) bool { return class.Allows(project, kind, tags) }
 	}
 	continues := req.Turn > 0 || w.Named != ""
 	if continues {

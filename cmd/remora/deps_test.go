@@ -17,9 +17,9 @@ const module = "github.com/remora-proxy/remora/"
 // layers puts each package on its floor. Imports go to lower floors only.
 var layers = map[string]int{
 	"storage/wire":              -1, // below the vocabulary, whose memories it encodes
-	"cmd/remora":                6,
+	"cmd/remora":                7,
 	"cmd/remora/config":         5,
-	"cmd/remora-bench":          6,
+	"cmd/remora-bench":          7,
 	"cmd/remora-bench/load":     5,
 	"cmd/remora-bench/quality":  5,
 	"cmd/remora-check/economy":  5,
@@ -27,7 +27,11 @@ var layers = map[string]int{
 	"cmd/remora-check/verify":   5,
 	"cmd/remora-bench/cli":      0,
 	"cmd/remora-bench/prose":    0,
+	"api/gateway":               6,
+	"api/request":               5,
+	"api":                       4,
 	"proxy":                     4,
+	"proxy/backend":             4,
 	"recall":                    3,
 	"persist":                   3,
 	"proxy/problem":             0,

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -41,8 +42,9 @@ type system struct {
 	server    *listener.Server // nil = none yet
 	forward   *forward.Proxy   // nil = none
 	service   *api.Service
-	receipts  *receipt.Recorder // nil = none are kept
-	control   *listener.Server  // nil = none
+	receipts  *receipt.Recorder  // nil = none are kept
+	control   *listener.Server   // nil = none
+	notes     *persist.ToolNotes // nil = none are taken
 	started   time.Time
 }
 
@@ -134,6 +136,10 @@ func assemble(c config.Config, log *slog.Logger, t telemetry) (*system, error) {
 	}
 	if s.receipts != nil {
 		deps.Receipts = s.receipts
+	}
+	if c.MemoryTool {
+		s.notes = persist.NewToolNotes(s.pipeline)
+		deps.SaveNote = s.notes.Save
 	}
 	if s.handler, err = proxy.New(c.Proxy, deps); err != nil {
 		return nil, err
@@ -245,11 +251,17 @@ func (s *system) reap(ctx context.Context) error {
 	return nil
 }
 
-// keepReceipts writes receipts, if any are kept.
+// keepReceipts writes receipts, and saves the notes of models, if either is
+// kept.
 func (s *system) keepReceipts(ctx context.Context) error {
+	var all sync.WaitGroup
 	if s.receipts != nil {
-		s.receipts.Run(ctx)
+		all.Go(func() { s.receipts.Run(ctx) })
 	}
+	if s.notes != nil {
+		all.Go(func() { s.notes.Run(ctx) })
+	}
+	all.Wait()
 	<-ctx.Done()
 	return nil
 }

@@ -2,6 +2,7 @@ package facts
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/remora-proxy/remora/persist/extract"
@@ -106,7 +107,7 @@ func (c Config) saidElsewhere(ctx context.Context, store storage.Store, scope st
 		return kept, nil
 	}
 	err := eachMemory(ctx, store, scope, storage.KindEpisode, func(e *storage.Memory) {
-		if e.Conversation == conversation || e.Provenance.Role != storage.RoleUser || e.Trust == 0 {
+		if e.Conversation == conversation || e.Provenance.Role != storage.RoleUser || e.Trust == 0 || e.DeletedAt != 0 {
 			return
 		}
 		from := Origin{
@@ -131,6 +132,9 @@ func (c Config) saidElsewhere(ctx context.Context, store storage.Store, scope st
 					if strings.HasPrefix(tag, tagSupersedes) || strings.HasPrefix(tag, tagContradicts) {
 						again.Tags = append(again.Tags, tag)
 					}
+				}
+				if isPrivate := func(m *storage.Memory) bool { return slices.Contains(m.Tags, storage.PrivateTag) }; isPrivate(old) || isPrivate(e) {
+					again.Tags = append(again.Tags, storage.PrivateTag)
 				}
 				kept[old.ID] = &again
 			} else if m.ID != id { // passages come oldest first

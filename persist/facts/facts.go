@@ -195,6 +195,7 @@ type Set struct {
 	byTurn        map[string][]*fact
 	conversations map[string]int          // how many facts each has
 	forgotten     map[uint64]storage.Time // by hash of a tombstone: when
+	private       map[string]struct{}     // turns that are private
 	statements    int64                   // merged so far, for fact.order
 	bytes         int64
 }
@@ -203,7 +204,8 @@ type Set struct {
 func NewSet(scope storage.Scope) *Set {
 	return &Set{
 		scope: scope, byID: map[string]*fact{}, byWords: map[string]*fact{}, bySubject: map[string][]*fact{}, byTurn: map[string][]*fact{},
-		byContent: map[string][]*fact{}, conversations: map[string]int{}, forgotten: map[uint64]storage.Time{}, bytes: factOverhead,
+		byContent: map[string][]*fact{}, conversations: map[string]int{}, forgotten: map[uint64]storage.Time{}, private: map[string]struct{}{},
+		bytes: factOverhead,
 	}
 }
 
@@ -212,6 +214,14 @@ func (s *Set) Size() int64 { return s.bytes }
 
 // Load adds a stored fact.
 func (s *Set) Load(m *storage.Memory) { s.add(parse(m)) }
+
+// LoadPrivate notes that a turn is private: what is made of it is so, too.
+func (s *Set) LoadPrivate(turn string) {
+	if _, ok := s.private[turn]; !ok {
+		s.private[strings.Clone(turn)] = struct{}{}
+		s.bytes += tombstoneBytes + int64(len(turn))
+	}
+}
 
 func (s *Set) add(f *fact) {
 	if old := s.byID[f.id]; old != nil {

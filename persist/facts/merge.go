@@ -134,30 +134,39 @@ func (c *Changes) current(ctx context.Context, f *fact) (*storage.Memory, error)
 
 // Merge takes one candidate in.
 func (c *Changes) Merge(ctx context.Context, from *extract.Candidate, o Origin) (Outcome, error) {
-	out, _, err := c.merge(ctx, c.cfg.newFact(c.set.scope, from, o), from)
+	m := c.cfg.newFact(c.set.scope, from, o)
+	if _, private := c.set.private[o.Turn]; private {
+		m.Tags = append(m.Tags, storage.PrivateTag)
+	}
+	out, _, err := c.merge(ctx, m, from, false)
 	return out, err
 }
 
 // MergeGiven takes in a fact that somebody gives by hand, under a turn that
 // nothing else has. m has its text, and what else is known of it; the rest is
 // filled in. It returns the id under which the store has it after the changes:
-// of m, or of the fact that says the same.
+// of m, or of the fact that says the same; "" if it is Forgotten. Without an
+// EventTime it is said now, and so after whatever was forgotten.
 func (c *Changes) MergeGiven(ctx context.Context, m storage.Memory, turn string) (id string, out Outcome, err error) {
 	if m.ID == "" {
 		m.ID = ID(c.set.scope, turn, m.Text)
 	}
+	now, again := storage.TimeOf(time.Now()), m.EventTime == 0
+	m.EventTime = cmp.Or(m.EventTime, now)
+	m.ValidFrom = cmp.Or(m.ValidFrom, m.EventTime)
 	m.Priority, m.Confidence = cmp.Or(m.Priority, c.cfg.KeepLonger), cmp.Or(m.Confidence, firstConfidence)
 	if m.ExpiresAt == 0 {
-		m.ExpiresAt = storage.TimeOf(time.Now()) + storage.Time(c.cfg.LongRetention.Milliseconds())
+		m.ExpiresAt = now + storage.Time(c.cfg.LongRetention.Milliseconds())
 	}
 	m.Provenance.Role = cmp.Or(m.Provenance.Role, storage.RoleUser)
 	from := &extract.Candidate{Quote: m.Text, Time: m.EventTime.Std(), Order: 1, Suspicious: m.Trust == 0, Score: extract.Score{Total: m.Priority}}
-	out, id, err = c.merge(ctx, m, from)
+	out, id, err = c.merge(ctx, m, from, again)
 	return id, out, err
 }
 
-// merge takes in a new fact and returns the id of what says the same now.
-func (c *Changes) merge(ctx context.Context, m storage.Memory, from *extract.Candidate) (Outcome, string, error) {
+// merge takes in a new fact and returns the id of what says the same now. With
+// again, it is said after whatever was forgotten.
+func (c *Changes) merge(ctx context.Context, m storage.Memory, from *extract.Candidate, again bool) (Outcome, string, error) {
 	f := parse(&m)
 	f.order = c.set.statements + from.Order
 	if known := c.set.byID[m.ID]; known != nil {
@@ -165,7 +174,7 @@ func (c *Changes) merge(ctx context.Context, m storage.Memory, from *extract.Can
 			return Known, m.ID, err
 		}
 	}
-	if c.set.buried(f) {
+	if !again && c.set.buried(f) {
 		return Forgotten, "", nil
 	}
 	put := func() {

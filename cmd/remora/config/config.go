@@ -59,6 +59,9 @@ type Config struct {
 	// Exchanges is how many requests all listeners serve at the same time.
 	Exchanges int
 
+	// MemoryTool saves what models save with a memory tool of their client's.
+	MemoryTool bool
+
 	// MemoryLimit is the soft memory limit for the Go runtime of the proxy's
 	// process, in bytes; 0 = none.
 	MemoryLimit int64

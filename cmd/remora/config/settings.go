@@ -141,6 +141,7 @@ func (c *Config) persistSettings() []setting {
 		{key: "persist.maxMessageBytes", at: size(&p.MaxMessageBytes, 1<<10, 4<<20), doc: "Longer messages are cut."},
 		{key: "persist.retention", at: duration(&p.Retention, time.Millisecond, maxDuration), doc: "How long turns are remembered. A change applies to turns stored from then on."},
 		{key: "persist.drainTimeout", at: duration(&p.DrainTimeout, 0, maxDuration), doc: "How long storing continues after SIGTERM. Turns left in the spool are stored at the next start."},
+		{key: "persist.memoryTool", at: boolean(&c.MemoryTool), doc: "Also saves what a model saves with a tool named `memory` of its client's, as Anthropic's memory tool is: each line of what it writes becomes a fact. The calls pass unchanged."},
 		{key: "persist.audit.enabled", at: boolean(&a.Enabled), doc: "Extracts facts from conversations. Off: turns are remembered as they were said, and limits still apply."},
 		{key: "persist.audit.messages", at: integer(&a.Messages, 1, 12), doc: "Messages of a conversation, since its last audit, that start the next one."},
 		{key: "persist.audit.interval", at: duration(&a.Interval, time.Millisecond, maxDuration), doc: "Age of the first of these messages that starts an audit however few there are."},
