@@ -26,9 +26,10 @@ fuzz:
 bench: build
 	bin/remora-bench load
 
-# Regenerates config.example.json and docs/configuration.md from the table of settings.
+# Regenerates config.example.json and docs/configuration.md from the table of settings, and
+# api/reference.html from api/openapi.yaml.
 docs:
-	go generate ./cmd/remora/config
+	go generate ./cmd/remora/config ./api
 
 cross:
 	@for p in $(PLATFORMS); do \

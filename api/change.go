@@ -283,6 +283,12 @@ func (s *Service) Undo(ctx context.Context, p Principal, t Target, id, why strin
 // Feedback says that a memory helped or did not, which raises or lowers its
 // priority.
 func (s *Service) Feedback(ctx context.Context, p Principal, t Target, id string, helped bool, why string) (Memory, error) {
+	if err := checkLength("why", why, MaxReason); err != nil {
+		return Memory{}, err
+	}
+	if err := checkLength("why", why, MaxReason); err != nil {
+		return Memory{}, err
+	}
 	m, err := s.locate(ctx, p, t, id)
 	if err != nil {
 		return Memory{}, err

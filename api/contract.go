@@ -2,6 +2,8 @@ package api
 
 import _ "embed"
 
+//go:generate go test -run ^TestReference$ . -update
+
 // Contract is the contract of the REST face: OpenAPI 3.1.
 //
 //go:embed openapi.yaml

@@ -93,6 +93,9 @@ func (s *Service) EraseConversation(ctx context.Context, p Principal, t Target, 
 	if conversation == "" {
 		return Receipt{}, invalid("conversation", "is required")
 	}
+	if err := checkLength("conversation", conversation, storage.MaxScopePart); err != nil {
+		return Receipt{}, err
+	}
 	e, err := s.Pipeline.ForgetConversation(ctx, scope, conversation)
 	if err != nil {
 		return Receipt{}, err
@@ -109,6 +112,9 @@ func (s *Service) EraseConversation(ctx context.Context, p Principal, t Target, 
 // undone for a day by undoing the deletion of any of them.
 func (s *Service) DeleteAll(ctx context.Context, p Principal, t Target, f Filter, why string) (Removed, error) {
 	out := Removed{Deleted: []string{}}
+	if err := checkLength("why", why, MaxReason); err != nil {
+		return out, err
+	}
 	scope, err := s.scope(p, t)
 	if err != nil {
 		return out, err

@@ -50,6 +50,11 @@ func (m *Message) turn() (persist.Turn, error) {
 	case m.Tokens.Input < 0 || m.Tokens.Output < 0:
 		return persist.Turn{}, invalid("tokens", "must not be negative")
 	}
+	for _, field := range [...]struct{ name, value string }{{"speaker", m.Speaker}, {"model", m.Model}} {
+		if err := checkLength(field.name, field.value, storage.MaxID); err != nil {
+			return persist.Turn{}, err
+		}
+	}
 	at, err := parseTime("time", m.Time)
 	if err != nil {
 		return persist.Turn{}, err

@@ -2,9 +2,11 @@ package api
 
 import (
 	"context"
+	"math"
 	"time"
 
 	"github.com/remora-proxy/remora/proxy/identity"
+	"github.com/remora-proxy/remora/recall"
 	"github.com/remora-proxy/remora/recall/receipt"
 	"github.com/remora-proxy/remora/storage"
 )
@@ -113,14 +115,43 @@ func (s *Service) Exchange(ctx context.Context, p Principal, t Target, id string
 		}
 	}
 	if r.Query != "" {
+		if err := s.takeApart(ctx, &out.Receipt); err != nil {
+			return Exchange{}, err
+		}
 		out.Unrecallable, err = s.unrecallable(ctx, scope, r.Query, r.At.Std())
 	}
 	return out, err
 }
 
+// takeApart fills in the parts of the candidates' scores by searching again.
+// What was said since may have changed them; then the candidate says so.
+func (s *Service) takeApart(ctx context.Context, r *receipt.Receipt) error {
+	res, err := patiently(ctx, s.Engine, recall.Request{
+		Scope: r.Scope, Conversation: r.Conversation, Newest: r.Query, HumanOnly: true, Now: r.At.Std(), TopK: recall.MaxTopK, NoGate: true, Explain: true,
+		BudgetTokens: 1 << 20,
+	})
+	if err != nil {
+		return err
+	}
+	for i := range r.Candidates {
+		c := &r.Candidates[i]
+		for k := range res.Memories {
+			m := &res.Memories[k]
+			if m.Memory.ID != c.ID {
+				continue
+			}
+			for _, p := range m.Parts {
+				c.Parts = append(c.Parts, receipt.Part{Name: p.Name, Term: p.Term, Value: p.Value})
+			}
+			c.PartsNow = math.Abs(m.Score-c.Score) > 1e-6*math.Abs(c.Score)
+		}
+	}
+	return nil
+}
+
 // Watch calls seen for each receipt of the principal's that comes, until ctx
-// ends or seen fails. alive is called in between, so that a caller can tell
-// that its reader is still there.
+// ends or seen fails. alive is called once at the beginning, and in between, so
+// that a caller can tell that its reader is still there.
 func (s *Service) Watch(ctx context.Context, p Principal, t Target, alive func() error, seen func(Exchange) error) error {
 	if s.Receipts == nil {
 		return ErrOff
@@ -137,6 +168,9 @@ func (s *Service) Watch(ctx context.Context, p Principal, t Target, alive func()
 		return ErrBusy
 	}
 	defer stop()
+	if err := alive(); err != nil { // from now on nothing is missed
+		return err
+	}
 	tick := time.NewTicker(watchPause)
 	defer tick.Stop()
 	for {

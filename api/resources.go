@@ -37,10 +37,17 @@ type Resource struct {
 
 const maxURI = 512
 
+func checkURI(uri string) error {
+	if uri == "" || len(uri) > maxURI || !printable(uri) {
+		return invalid("resource_uri", "must have 1 to %d bytes of printable UTF-8", maxURI)
+	}
+	return nil
+}
+
 // AddResource splits a document into passages and remembers them.
 func (s *Service) AddResource(ctx context.Context, p Principal, t Target, d Document) (Resource, error) {
-	if d.URI == "" || len(d.URI) > maxURI || !printable(d.URI) {
-		return Resource{}, invalid("resource_uri", "must have 1 to %d bytes of printable UTF-8", maxURI)
+	if err := checkURI(d.URI); err != nil {
+		return Resource{}, err
 	}
 	if err := checkTags("tags", d.Tags); err != nil {
 		return Resource{}, err
@@ -66,7 +73,7 @@ func (s *Service) AddResource(ctx context.Context, p Principal, t Target, d Docu
 	case errors.Is(err, documents.ErrNoText):
 		return Resource{}, invalid("body", "has no text")
 	case err != nil:
-		return Resource{}, invalid("body", "can't be read as %s", d.MediaType)
+		return Resource{}, invalid("body", "can't be read as what its media type says")
 	}
 	now := storage.TimeOf(s.Now())
 	out := Resource{URI: d.URI, Title: s.Redact(doc.Title), Updated: stamp(now)}
@@ -201,6 +208,15 @@ func (s *Service) Resources(ctx context.Context, p Principal, t Target) ([]Resou
 // DeleteResource discards the passages of a document, which can be undone for a
 // day.
 func (s *Service) DeleteResource(ctx context.Context, p Principal, t Target, uri, why string) (Removed, error) {
+	if err := checkURI(uri); err != nil {
+		return Removed{}, err
+	}
+	if err := checkLength("why", why, MaxReason); err != nil {
+		return Removed{}, err
+	}
+	if err := checkLength("why", why, MaxReason); err != nil {
+		return Removed{}, err
+	}
 	scope, err := s.scope(p, t)
 	if err != nil {
 		return Removed{}, err

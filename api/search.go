@@ -74,6 +74,9 @@ func (q *Search) check() error {
 	if q.TopK < 0 || q.TopK > MaxTopK {
 		return invalid("topK", "must be 1..%d", MaxTopK)
 	}
+	if err := checkLength("conversation", q.Conversation, storage.MaxScopePart); err != nil {
+		return err
+	}
 	if err := checkTags("tags", q.Tags); err != nil {
 		return err
 	}
@@ -208,9 +211,17 @@ type Answer struct {
 // Try returns what a request would be given, now or as of a date. It inserts
 // and stores nothing.
 func (s *Service) Try(ctx context.Context, p Principal, t Target, q Question) (Answer, error) {
-	check := Search{Query: q.Message, Scopes: q.Scopes, TopK: q.TopK}
-	if len(q.Message) > MaxMessage {
-		return Answer{}, invalid("message", "must have at most %d bytes", MaxMessage)
+	check := Search{Query: q.Message, Conversation: q.Conversation, Scopes: q.Scopes, TopK: q.TopK}
+	for _, field := range [...]struct {
+		name, value string
+		limit       int
+	}{
+		{"message", q.Message, MaxMessage}, {"previous", q.Previous, MaxMessage}, {"upstream", q.Upstream, storage.MaxScopePart},
+		{"model", q.Model, storage.MaxScopePart},
+	} {
+		if err := checkLength(field.name, field.value, field.limit); err != nil {
+			return Answer{}, err
+		}
 	}
 	check.Query = q.Message[:min(len(q.Message), MaxQuery)]
 	check.Query = strings.ToValidUTF8(check.Query, "")

@@ -44,6 +44,7 @@ type lab struct {
 	mu     sync.Mutex
 	bodies map[string][]string // that reached each upstream
 	leaks  []string
+	during func() // called once, while an upstream has a request
 }
 
 // labPolicy names home alone for what is private, but not for models that are
@@ -78,6 +79,25 @@ func (x labIndex) Drop(scope storage.Scope) {
 	x.Engine.Drop(scope)
 	x.l.h.Drop(scope)
 	x.l.told.Drop(scope)
+}
+
+func (x labIndex) PauseWrites(ctx context.Context, scope storage.Scope) (resume func(), err error) {
+	var resumes []func()
+	for _, pause := range []func(context.Context, storage.Scope) (func(), error){x.Engine.PauseWrites, x.l.h.PauseWrites, x.l.told.PauseWrites} {
+		one, err := pause(ctx, scope)
+		if err != nil {
+			for _, r := range resumes {
+				r()
+			}
+			return nil, err
+		}
+		resumes = append(resumes, one)
+	}
+	return func() {
+		for _, r := range slices.Backward(resumes) {
+			r()
+		}
+	}, nil
 }
 
 func newLab(t *testing.T, a api, opts ...rigOption) *lab {
@@ -172,7 +192,12 @@ func (l *lab) upstream(name string, w http.ResponseWriter, r *http.Request) {
 	if !trusted && strings.Contains(body+fmt.Sprint(r.Header, r.URL), canary) {
 		l.leaks = append(l.leaks, fmt.Sprintf("%s %s was sent %s", name, r.URL.Path, body))
 	}
+	during := l.during
+	l.during = nil
 	l.mu.Unlock()
+	if during != nil {
+		during()
+	}
 	code, contentType, answer := l.api.replyWith("fine")(received{r.URL.Path, r.Header, body})
 	w.Header().Set("Content-Type", contentType)
 	w.WriteHeader(code)
@@ -658,7 +683,7 @@ func testForbiddenIsCheckedTwice(t *testing.T, a api) {
 			}
 			q := r.recall.asked()[0]
 			private := len(tt.rules) > 0 && tt.rules[0].Upstream == "mock"
-			if q.NoPrivate == private || (q.Allow != nil) != tt.limits || q.Lines == tt.limits || q.Explain {
+			if q.NoPrivate == private || (q.Allow != nil) != tt.limits || q.Lines == tt.limits || q.Explain || q.Cuts {
 				t.Errorf("asked with NoPrivate %t, Allow %t, Lines %t, Explain %t", q.NoPrivate, q.Allow != nil, q.Lines, q.Explain)
 			}
 			if q.Allow != nil && q.Allow(tt.kind, tt.tags) != tt.given {

@@ -43,9 +43,6 @@ func (x *exchange) noteSearch(words string, res *recall.Result, took time.Durati
 	for i := range res.Memories {
 		m := &res.Memories[i]
 		c := receipt.Candidate{ID: string([]byte(m.Memory.ID)), Kind: string(m.Memory.Kind), Score: m.Score, Inserted: shown[m.Memory.ID]}
-		for _, p := range m.Parts {
-			c.Parts = append(c.Parts, receipt.Part{Name: p.Name, Term: p.Term, Value: p.Value})
-		}
 		if !c.Inserted {
 			c.Reason = string(recall.CutBudget)
 			if !x.rights.inject {
@@ -79,7 +76,7 @@ func (x *exchange) noteInsertion(turn int, p dialect.Placement, b fence.Block, a
 func (x *exchange) finishReceipt(out *relayed) *receipt.Receipt {
 	r := x.plan.receipt
 	x.plan.receipt = nil
-	if r == nil {
+	if r == nil || !x.rights.persist && len(r.Candidates)+len(r.Inserted) == 0 { // nobody is remembered for a receipt alone
 		return nil
 	}
 	r.Status, r.Code, r.Conversation = string(x.plan.status), out.Status, x.plan.turn.Conversation

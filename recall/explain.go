@@ -32,7 +32,7 @@ const (
 // nothing if the time does not suffice for it.
 func (e *searcher) explainPolicy(ctx context.Context, ix *index, req *Request, like *likeness, res *Result) {
 	open := *req
-	open.NoPrivate, open.Allow, open.Explain, open.Lines, open.Into = false, nil, false, false, nil
+	open.NoPrivate, open.Allow, open.Explain, open.Cuts, open.Lines, open.Into = false, nil, false, false, false, nil
 	all, err := e.search(ctx, ix, &open, like)
 	if err != nil {
 		return

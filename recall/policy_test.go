@@ -295,14 +295,14 @@ func TestExplainListsWhatPolicyLeftOut(t *testing.T) {
 	ms := policyMemories()
 	e, _ := newEngine(t, patient(), ms)
 	for _, tt := range policyQuestions {
-		for _, limit := range []string{"NoPrivate", "Allow"} {
+		for _, limit := range []string{"NoPrivate", "Allow", "NoPrivate, not explained"} {
 			ask := tt.ask
-			ask.Scope, ask.Now, ask.TopK, ask.BudgetTokens, ask.Explain = alice, askedOn, 20, 4000, true
+			ask.Scope, ask.Now, ask.TopK, ask.BudgetTokens, ask.Explain, ask.Cuts = alice, askedOn, 20, 4000, limit != "NoPrivate, not explained", true
 			open, err := e.Recall(t.Context(), ask)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if ask.NoPrivate = limit == "NoPrivate"; !ask.NoPrivate {
+			if ask.NoPrivate = limit != "Allow"; !ask.NoPrivate {
 				ask.Allow = kept
 			}
 			got, err := e.Recall(t.Context(), ask)
@@ -331,7 +331,7 @@ func TestExplainListsWhatPolicyLeftOut(t *testing.T) {
 			if slices.ContainsFunc(open.Cut, func(c Cut) bool { return c.Reason == CutPolicy }) {
 				t.Errorf("%s: something is left out although nothing is forbidden", tt.name)
 			}
-			ask.Explain = false
+			ask.Explain, ask.Cuts = false, false
 			if got, err := e.Recall(t.Context(), ask); err != nil || len(got.Cut) > 0 {
 				t.Errorf("%s: not explained: %v, %v", tt.name, got.Cut, err)
 			}

@@ -88,7 +88,8 @@ type Request struct {
 	// before Recall returns. Texts that are returned whole are not screened.
 	Screen  func(text string) string
 	NoGate  bool // rank whatever matches, for benchmarks and explanations
-	Explain bool // fill Scored.Parts and Result.Cut, which takes longer
+	Cuts    bool // fill Result.Cut, with at most TopK candidates
+	Explain bool // fill Result.Cut and Scored.Parts, which takes several times as long
 	// Lines asks only for what the line of a block shows: ID, Kind, Text and
 	// EventTime, the Role and Speaker of the Provenance, and of the Tags
 	// storage.OutdatedTag and storage.PrivateTag. Reading the rest takes as long as reading the text.
@@ -114,7 +115,7 @@ type Result struct {
 	Vectors VectorStatus
 	Took    time.Duration
 	// Cut lists candidates that ranked high and were not returned, at most
-	// MaxTopK. It is filled if Request.Explain is set.
+	// MaxTopK. It is filled if Request.Cuts or Request.Explain is set.
 	Cut []Cut
 }
 

@@ -115,7 +115,7 @@ func (e *searcher) search(ctx context.Context, ix *index, req *Request, like *li
 	q.reset()
 	e.queries.Put(q)
 	res.Terms = terms
-	if err == nil && req.Explain && asks && (req.NoPrivate && ix.private || req.Allow != nil) {
+	if err == nil && req.tells() && asks && (req.NoPrivate && ix.private || req.Allow != nil) {
 		e.explainPolicy(ctx, ix, req, like, &res)
 	}
 	return res, err
@@ -153,7 +153,7 @@ func (e *searcher) rankAndSelect(ctx context.Context, ix *index, q *resolvedQuer
 		first := top.hits[:min(len(top.hits), max(topK*phrasesPerMemory, coverTurns))]
 		top.ix.phrases(q, w, first, s)
 		top.ix.sort(first)
-		if q.vector != nil || req.Explain {
+		if q.vector != nil || req.tells() {
 			top.hits = top.hits[:min(len(top.hits), top.keep)]
 		}
 	}
@@ -161,7 +161,7 @@ func (e *searcher) rankAndSelect(ctx context.Context, ix *index, q *resolvedQuer
 	if len(top.hits) > 0 || len(constraints) > 0 {
 		sel := selection{
 			ix: ranker{ix}, scope: req.Scope, q: q, filter: f, topK: topK, into: req.Into, gate: e.cfg.Gate, weights: w,
-			explain: req.Explain, lines: req.Lines, first: known, screen: req.Screen, res: res, scratch: s, hits: s.hits[:0], taken: s.taken[:0],
+			explain: req.tells(), maxCut: req.maxCut(topK), lines: req.Lines, first: known, screen: req.Screen, res: res, scratch: s, hits: s.hits[:0], taken: s.taken[:0],
 		}
 		if sel.budget = bytesPerToken * req.BudgetTokens; sel.budget <= 0 {
 			sel.budget = bytesPerToken * e.cfg.BudgetTokens
@@ -194,6 +194,17 @@ func (e *searcher) rankAndSelect(ctx context.Context, ix *index, q *resolvedQuer
 		return Result{}, context.Cause(ctx)
 	}
 	return res, nil
+}
+
+// tells reports whether the candidates that are not returned are asked for.
+func (r *Request) tells() bool { return r.Cuts || r.Explain }
+
+// maxCut bounds the candidates that are told of if they are not returned.
+func (r *Request) maxCut(topK int) int {
+	if r.Explain {
+		return MaxTopK
+	}
+	return topK
 }
 
 // words returns the part of the newest message that a person typed.

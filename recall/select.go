@@ -32,6 +32,7 @@ type selection struct {
 	gate    float64 // from the configuration
 	weights *Weights
 	explain bool
+	maxCut  int // candidates that are told of if they are not returned
 	lines   bool
 	screen  func(string) string // of the request
 	gated   bool                // leave out what is not worth a line
@@ -74,7 +75,7 @@ func (s *selection) fill(ctx context.Context, r *ranking, gate float64) {
 	}
 	if s.res.Relevance < gate {
 		s.res.Gated = min(len(top), r.keep)
-		for i := 0; s.explain && i < len(top); i++ {
+		for i := 0; s.explain && i < min(len(top), s.maxCut); i++ {
 			s.cut(s.ix.turns[top[i].turn].mem, top[i], CutGate)
 		}
 		return
@@ -99,7 +100,7 @@ func (s *selection) fill(ctx context.Context, r *ranking, gate float64) {
 			}
 			continue
 		}
-		if len(s.res.Memories) == s.topK && !s.explain || i%16 == 15 && ctx.Err() != nil {
+		if len(s.res.Memories) == s.topK && (!s.explain || len(s.res.Cut) >= s.maxCut) || i%16 == 15 && ctx.Err() != nil {
 			return
 		}
 		if vectorsOnly && !s.q.vector.isOutlier(h.turn) { // nothing supports it
@@ -269,7 +270,7 @@ func (s *selection) isVisible(turn []byte) bool {
 }
 
 func (s *selection) cut(p int32, h hit, why Reason) {
-	if len(s.res.Cut) < MaxTopK {
+	if len(s.res.Cut) < s.maxCut {
 		s.res.Cut = append(s.res.Cut, Cut{ID: string(s.ix.appendID(nil, p)), Score: h.score, Reason: why})
 	}
 }

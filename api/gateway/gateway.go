@@ -42,8 +42,8 @@ type face struct {
 	Options
 }
 
-// Handler returns the handler of the three paths. Whoever mounts it elsewhere
-// than at the root strips the prefix.
+// Handler returns the handler of the three paths. It is mounted at the root, or
+// behind http.StripPrefix.
 func Handler(s *api.Service, o Options) http.Handler {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)

@@ -136,16 +136,10 @@ func Serve(ctx context.Context, v Verbs, o Options, in io.Reader, out io.Writer)
 	f := newFace(o)
 	se := session{verbs: v, target: o.Target, base: o.BaseURL}
 	ctx = context.WithValue(ctx, sessionKey{}, se)
-	pipe := &sdk.IOTransport{Reader: io.NopCloser(in), Writer: unclosed{out}, MaxLineLength: 4 * maxBody}
-	err := f.server.Run(ctx, pipe)
+	ends := newPipe(ctx, in, out)
+	err := f.server.Run(ctx, &sdk.IOTransport{Reader: ends, Writer: ends, MaxLineLength: 2 * maxLine})
 	if ctx.Err() != nil || errors.Is(err, io.EOF) {
 		return nil
 	}
 	return err
 }
-
-// unclosed is a writer that others close.
-type unclosed struct{ io.Writer }
-
-// Close does nothing.
-func (unclosed) Close() error { return nil }

@@ -192,7 +192,7 @@ func TestArguments(t *testing.T) {
 // TestErrors checks that errors name the field and never a value.
 func TestErrors(t *testing.T) {
 	c := newClient(t)
-	const secret = "AKIAIOSFODNN7EXAMPLE"
+	const secret = "ghp_" + "x7Kq9ZpL2mVb8RtYw3NcD5sFgH1jQe4uAo6I"
 	long := strings.Repeat("kiln ", 400)
 	for _, tt := range []struct{ tool, arguments, want string }{
 		{"search_memory", ``, "query: is required"},

@@ -68,6 +68,7 @@ func (c *call) createExport() error {
 	if err != nil {
 		return err
 	}
+	c.base.Tenant = tenant
 	e := export{newID(), tenant, s, c.base}
 	c.exports.mu.Lock()
 	c.exports.all = append(c.exports.all, e)

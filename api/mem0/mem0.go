@@ -28,6 +28,7 @@
 package mem0
 
 import (
+	"cmp"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -152,15 +153,14 @@ func (rt *route) match(segments []string) (values map[string]string, ok bool) {
 // fieldNames are mem0's names for fields of the Service.
 var fieldNames = map[string]string{
 	"user": "user_id", "app": "app_id", "project": "agent_id", "conversation": "run_id", "topK": "top_k", "tags": "categories",
-	"why": "feedback_reason", "eventTime": "timestamp", "limit": "page_size",
+	"why": "feedback_reason", "eventTime": "timestamp",
 }
 
 // renamed returns an error whose field is named as mem0 names it.
 func renamed(err error) error {
 	if field, ok := errors.AsType[*api.FieldError](err); ok {
-		if name, ok := fieldNames[field.Field]; ok {
-			return &api.FieldError{Field: name, Why: field.Why}
-		}
+		name := strings.TrimPrefix(field.Field, "ids.") // a part of a request that has it
+		return invalid(cmp.Or(fieldNames[name], name), field.Why)
 	}
 	return err
 }

@@ -16,6 +16,7 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/remora-proxy/remora/api"
 	"github.com/remora-proxy/remora/proxy/problem"
@@ -98,6 +99,9 @@ const maxDepth = 64
 func DecodeBytes(body []byte, strict bool, v any) error {
 	if len(bytes.TrimSpace(body)) == 0 {
 		return &api.FieldError{Field: "body", Why: "is empty; a JSON object is expected"}
+	}
+	if !utf8.Valid(body) { // encoding/json would put U+FFFD in its place
+		return &api.FieldError{Field: "body", Why: "is not valid UTF-8"}
 	}
 	if depth(body) > maxDepth {
 		return &api.FieldError{Field: "body", Why: fmt.Sprintf("is nested deeper than %d", maxDepth)}

@@ -3,6 +3,7 @@ package rest
 import (
 	"container/list"
 	"crypto/sha256"
+	"fmt"
 	"net/http"
 	"sync"
 	"time"
@@ -54,7 +55,7 @@ func (c *call) once(do func(body []byte) (status int, v any, err error)) error {
 	if len(key) > maxKeyBytes {
 		return &api.FieldError{Field: "Idempotency-Key", Why: "must have at most 128 bytes"}
 	}
-	who := c.p.Tenant + "\x00" + c.p.User + "\x00" + c.r.URL.Path + "\x00" + c.r.URL.RawQuery + "\x00" + key
+	who := fmt.Sprintf("%q %q %q %q %q", c.p.Tenant, c.p.User, c.t, c.r.URL.Path, key)
 	k, first := c.idempotent.begin(sha256.Sum256([]byte(who)), sha256.Sum256(body), time.Now())
 	if !first {
 		select {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/remora-proxy/remora/api"
 	"github.com/remora-proxy/remora/api/request"
+	"github.com/remora-proxy/remora/persist"
 )
 
 func (c *call) filter() (f api.Filter, err error) {
@@ -109,13 +110,15 @@ func (c *call) delete() error {
 	if err != nil {
 		return err
 	}
-	yes := true
 	id, why := c.r.PathValue("id"), c.r.URL.Query().Get("why")
 	if version != 0 {
-		if _, err := c.service.Update(c.r.Context(), c.p, c.t, id, version, api.Patch{Deleted: &yes, Why: why}); err != nil {
+		m, err := c.service.Get(c.r.Context(), c.p, c.t, id, false)
+		if err != nil {
 			return err
 		}
-		return c.write(http.StatusOK, api.Removed{Deleted: []string{id}})
+		if m.Version != version {
+			return persist.ErrChanged
+		}
 	}
 	gone, err := c.service.Delete(c.r.Context(), c.p, c.t, why, id)
 	if err != nil {

@@ -41,13 +41,9 @@ type call struct {
 	t api.Target
 }
 
-// New returns the handler of the REST face.
-func New(s *api.Service, log *slog.Logger) *Handler {
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
-	}
-	h := &Handler{service: s, log: log, mux: http.NewServeMux(), importing: make(chan struct{}, 1)}
-	for pattern, do := range map[string]verb{
+// routes returns the routes that need a key, by their patterns.
+func routes() map[string]verb {
+	return map[string]verb{
 		"GET /v1/memories":                 (*call).list,
 		"POST /v1/memories":                (*call).add,
 		"POST /v1/memories/search":         (*call).search,
@@ -79,7 +75,16 @@ func New(s *api.Service, log *slog.Logger) *Handler {
 		"GET /v1/exchanges":                (*call).exchanges,
 		"GET /v1/exchanges/watch":          (*call).watch,
 		"GET /v1/exchanges/{id}":           (*call).exchange,
-	} {
+	}
+}
+
+// New returns the handler of the REST face.
+func New(s *api.Service, log *slog.Logger) *Handler {
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	h := &Handler{service: s, log: log, mux: http.NewServeMux(), importing: make(chan struct{}, 1)}
+	for pattern, do := range routes() {
 		h.route(pattern, do)
 	}
 	h.mux.HandleFunc("GET /openapi.yaml", serveContract)

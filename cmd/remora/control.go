@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
@@ -15,13 +16,17 @@ import (
 	"time"
 
 	"github.com/remora-proxy/remora/api"
+	"github.com/remora-proxy/remora/api/gateway"
 	"github.com/remora-proxy/remora/api/rest"
 	"github.com/remora-proxy/remora/cmd/remora/config"
+	"github.com/remora-proxy/remora/proxy"
+	"github.com/remora-proxy/remora/proxy/backend"
 	"github.com/remora-proxy/remora/proxy/identity"
 	"github.com/remora-proxy/remora/proxy/listener"
 	"github.com/remora-proxy/remora/proxy/policy"
 	"github.com/remora-proxy/remora/proxy/problem"
 	"github.com/remora-proxy/remora/redact"
+	"github.com/remora-proxy/remora/storage"
 )
 
 // tokenFile holds the admin token, in the directory of the store.
@@ -162,4 +167,35 @@ func (s *system) newControl(log *slog.Logger) (*listener.Server, error) {
 }
 
 // mountFaces mounts the faces besides REST.
-func (s *system) mountFaces(*http.ServeMux) {}
+func (s *system) mountFaces(mux *http.ServeMux) {
+	mux.Handle("/compat/gateway/", http.StripPrefix("/compat/gateway", gateway.Handler(s.service, gateway.Options{Log: s.log})))
+}
+
+// useBackend has the proxy work with another memory than Remora's own, if one
+// is configured.
+func (s *system) useBackend(deps *proxy.Deps, redactor *redact.Redactor) error {
+	c := s.config.Backend
+	own := backend.Deps{Redact: deps.Redact, OnlyPlaceholders: redactor.OnlyPlaceholders, Log: s.log}
+	switch c.Mode {
+	case backend.ModeGateway:
+		var err error
+		if s.gateway, err = backend.NewGateway(c.Gateway, own); err != nil {
+			return err
+		}
+		deps.Recall, deps.Persist = s.gateway, s.gateway
+	case backend.ModeCurated:
+		curated, err := backend.NewCurated(c.Curated, s.curatedFile, own)
+		if err != nil {
+			return err
+		}
+		deps.Recall, deps.Persist = curated, curated
+	}
+	return nil
+}
+
+// curatedFile reads a file that the memory tool has written for a user.
+func (s *system) curatedFile(ctx context.Context, scope storage.Scope, name string) (string, error) {
+	target := api.Target{Tenant: identity.Show(scope.Tenant), App: identity.Show(scope.App), Project: identity.Show(scope.Project), User: identity.Show(scope.User)}
+	file, err := s.service.ReadFile(ctx, api.Principal{Admin: true}, target, "/memories/"+name)
+	return file.Content, err
+}

@@ -19,6 +19,7 @@ import (
 	"github.com/remora-proxy/remora/persist"
 	"github.com/remora-proxy/remora/persist/distill"
 	"github.com/remora-proxy/remora/proxy"
+	"github.com/remora-proxy/remora/proxy/backend"
 	"github.com/remora-proxy/remora/proxy/forward"
 	"github.com/remora-proxy/remora/proxy/identity"
 	"github.com/remora-proxy/remora/proxy/listener"
@@ -44,6 +45,7 @@ type system struct {
 	service   *api.Service
 	receipts  *receipt.Recorder  // nil = none are kept
 	control   *listener.Server   // nil = none
+	gateway   *backend.Gateway   // nil = the memory is not a gateway's
 	notes     *persist.ToolNotes // nil = none are taken
 	started   time.Time
 }
@@ -137,6 +139,9 @@ func assemble(c config.Config, log *slog.Logger, t telemetry) (*system, error) {
 	if s.receipts != nil {
 		deps.Receipts = s.receipts
 	}
+	if err := s.useBackend(&deps, redactor); err != nil {
+		return nil, err
+	}
 	if c.MemoryTool {
 		s.notes = persist.NewToolNotes(s.pipeline)
 		deps.SaveNote = s.notes.Save
@@ -211,6 +216,7 @@ func (s *system) behind() []stage {
 	return []stage{
 		{"exchanges", quietly(s.handler.Run), handPatience},
 		{"receipts", s.keepReceipts, handPatience},
+		{"gateway", s.sendTurns, s.config.Backend.Gateway.Timeout + handPatience},
 		{"persistence", s.afterStore(s.pipeline.Run), s.config.Persist.DrainTimeout + drainPatience},
 		{"recall", s.recall, closePatience},
 		{"store", together(s.store.Run, s.reap), closePatience},
@@ -262,6 +268,15 @@ func (s *system) keepReceipts(ctx context.Context) error {
 		all.Go(func() { s.notes.Run(ctx) })
 	}
 	all.Wait()
+	<-ctx.Done()
+	return nil
+}
+
+// sendTurns sends turns to the gateway, if there is one.
+func (s *system) sendTurns(ctx context.Context) error {
+	if s.gateway != nil {
+		return s.gateway.Run(ctx)
+	}
 	<-ctx.Done()
 	return nil
 }

@@ -42,7 +42,7 @@ const maxText = 2048
 const gatewayTrust = 0.5
 
 // Recall searches the gateway, in one attempt. The scope of r is not sent: the
-// configured user's memory is searched, whoever asks.
+// memory is the configured user's, no matter who asks.
 func (g *Gateway) Recall(ctx context.Context, r recall.Request) (recall.Result, error) {
 	asked := g.query(&r)
 	if asked == "" {

@@ -65,12 +65,15 @@ type Insertion struct {
 
 // Candidate is a memory that matched.
 type Candidate struct {
-	ID       string  `json:"id"`
-	Kind     string  `json:"kind,omitempty"`
-	Score    float64 `json:"score"`
-	Parts    []Part  `json:"parts,omitempty"`
-	Inserted bool    `json:"inserted,omitempty"`
-	Reason   string  `json:"reason,omitempty"` // why it was turned down
+	ID    string  `json:"id"`
+	Kind  string  `json:"kind,omitempty"`
+	Score float64 `json:"score"`
+	// Parts take the score apart, when the receipt is read. PartsNow reports
+	// that they are of a search that gives another score now.
+	Parts    []Part `json:"parts,omitempty"`
+	PartsNow bool   `json:"partsNow,omitempty"`
+	Inserted bool   `json:"inserted,omitempty"`
+	Reason   string `json:"reason,omitempty"` // why it was turned down
 }
 
 // Part is an addend or a factor of a score: see recall.Part.

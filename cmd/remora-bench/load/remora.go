@@ -41,6 +41,9 @@ func remoraConfig(addr string, s remoraSetup) ([]byte, error) {
 	if s.auditAtOnce {
 		settings["persist"] = object{"turnsPerSecond": 0, "audit": object{"interval": "100ms", "debounce": "100ms"}}
 	}
+	if s.control != "" {
+		settings["api"] = object{"listen": s.control}
+	}
 	if s.forward != "" {
 		settings["forward"] = object{
 			"intercept": []string{forwardHost + "=mock"}, "caCert": s.authority(), "caKey": filepath.Join(s.dir, "ca.key"),
@@ -57,6 +60,7 @@ type remoraSetup struct {
 	upstream string // URL
 	caFile   string // of the upstream's authority; "" = it speaks plain HTTP
 	forward  string // address of the forward listener; "" = none
+	control  string // address of the control plane; "" = the default one
 
 	// auditAtOnce has turns audited as they come, so that what starts from a
 	// copy of these data has none to catch up on.

@@ -7,6 +7,8 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/remora-proxy/remora/proxy/backend"
+	"github.com/remora-proxy/remora/proxy/identity"
 	"github.com/remora-proxy/remora/proxy/listener"
 )
 
@@ -16,11 +18,16 @@ func (c *Config) checkAddresses(r *report) {
 	if reaches(c.Forward.Listen, c.Server.Listen) {
 		r.add("forward.listen", fmt.Sprintf("must not be the address of listen (%s)", c.Server.Listen))
 	}
-	if reaches(c.API.Listen, c.Server.Listen) || reaches(c.API.Listen, c.Forward.Listen) {
+	if c.API.Required() && (reaches(c.API.Listen, c.Server.Listen) || reaches(c.API.Listen, c.Forward.Listen)) {
 		r.add("api.listen", "must not be the address of listen or of forward.listen")
 	}
 	if _, ok := listener.ParseAddress(c.API.Listen); !ok && c.API.Listen != APIOff {
 		r.add("api.listen", "must be host:port, or off")
+	}
+	id := c.Proxy.Identity
+	named := id.Tenant != identity.TenantAuto && id.Tenant != identity.TenantKey && id.Anonymous == identity.AnonymousKeyHolder
+	if (c.Backend.Mode == backend.ModeGateway || c.Backend.Mode == backend.ModeCurated && c.Backend.Curated.Dir != "") && !id.Loopback && !named {
+		r.add("memory.mode", "this memory is one person's: listen on loopback, or say that all requests are theirs with identity.tenant (a name) and identity.anonymous: keyHolder")
 	}
 	if n := len(c.API.Token); n > 0 && n < minToken {
 		r.add("api.token", fmt.Sprintf("must have at least %d bytes", minToken))

@@ -26,6 +26,7 @@ import (
 	"github.com/remora-proxy/remora/persist"
 	"github.com/remora-proxy/remora/persist/distill"
 	"github.com/remora-proxy/remora/proxy"
+	"github.com/remora-proxy/remora/proxy/backend"
 	"github.com/remora-proxy/remora/proxy/forward"
 	"github.com/remora-proxy/remora/proxy/httpclient"
 	"github.com/remora-proxy/remora/proxy/listener"
@@ -54,6 +55,7 @@ type Config struct {
 	Storage    badger.Config
 	Store      Store
 	API        API
+	Backend    backend.Config // whose memory the proxy works with
 	Log        Log
 
 	// Exchanges is how many requests all listeners serve at the same time.
@@ -91,7 +93,6 @@ type API struct {
 	Receipts         bool
 	ReceiptRetention time.Duration
 	MCP              []string // sets of tools besides Remora's own
-	defaulted        bool     // Listen is the default
 }
 
 // APIOff is the address of a control plane that does not run.
@@ -102,7 +103,7 @@ const DefaultAPI = "127.0.0.1:8788"
 
 // Required reports whether it is an error if the address can't be listened on.
 // It is not for the default: another Remora may run.
-func (a API) Required() bool { return !a.defaulted }
+func (a API) Required() bool { return a.Listen != DefaultAPI }
 
 // Loopback reports whether the control plane can be reached from this machine
 // only.
@@ -151,6 +152,7 @@ func Default() Config {
 			Isolation: IsolationProcess, SetAside: true, ReserveBytes: 32 << 20, MemoryBytes: 128 << 20,
 			Process: process.DefaultConfig(),
 		},
+		Backend:   backend.DefaultConfig(),
 		API:       API{Listen: DefaultAPI, Receipts: true, ReceiptRetention: 30 * 24 * time.Hour},
 		Log:       Log{Level: "info", Format: FormatAuto},
 		Exchanges: 10_000,
@@ -171,7 +173,13 @@ func (c *Config) Settle(where Place) {
 	c.Persist.MaxWrite = c.Storage.MaxWrite()
 	c.Persist.Facts.KeepLonger = max(c.Persist.Facts.KeepLonger, c.Persist.Audit.Threshold)
 	c.Proxy.RecallDeadline, c.Proxy.FirstDeadline = c.Recall.Deadline, c.Recall.FirstDeadline
-	c.API.defaulted = c.API.Listen == DefaultAPI
+	switch c.Backend.Mode {
+	case backend.ModeGateway: // a server elsewhere takes longer than an index in memory
+		c.Proxy.RecallDeadline, c.Proxy.FirstDeadline = c.Backend.Gateway.Timeout, c.Backend.Gateway.Timeout
+	case backend.ModeCurated: // a snapshot for each conversation
+		c.Proxy.Injection.Placement = proxy.PlacementSystem
+		c.Backend.Curated.MaxBytes = max(2*c.Proxy.Ledger.MaxTokens-curatedMargin, 1)
+	}
 	c.Server.WriteIdle = c.Proxy.Streams.WriteIdle
 	c.Forward.DialTimeout = c.Proxy.Transport.DialTimeout
 	c.Proxy.Identity.Loopback = loopback(c.Server.Listen) && (c.Forward.Listen == "" || loopback(c.Forward.Listen))
@@ -191,6 +199,10 @@ func (c *Config) Settle(where Place) {
 		c.Storage.NewKey = newKeyPlace(c.Storage.KeyFile, c.Storage.Dir, where)
 	}
 }
+
+// curatedMargin is what a block of curated files has besides their lines, in
+// bytes.
+const curatedMargin = 1000
 
 // newKeyPlace returns where a key may be generated for a key file that was
 // named. If the file would be on the container's own disk while the data is on
@@ -265,6 +277,7 @@ func (c *Config) validate(r *report) {
 	}{
 		{"", c.Proxy.Validate()},
 		{"", c.Server.Validate()},
+		{"", c.Backend.Validate()},
 		{"forward", fw.Validate()},
 		{"recall", c.Recall.Validate()},
 		{"recall.embeddings", c.Embeddings.Validate()},

@@ -49,6 +49,9 @@ var sectionDocs = map[string]string{
 	"distill":   "An optional model that proposes facts.",
 	"redact":    "What is removed from a text before anything else sees it.",
 	"api":       "The control plane ([control-plane.md](control-plane.md)). It has a listener of its own, so that no admin route stands on\nthe port that agents use.",
+	"memory":    "Whose memory requests get.",
+	"gateway":   "The memory of mode `gateway`. Set nothing of it in another mode.",
+	"curated":   "The memory of mode `curated`.",
 	"storage":   "Where memories are kept. A store that can't be opened, read or written never fails a request: traffic passes without\nmemory, and the log says why.",
 }
 

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/remora-proxy/remora/proxy/backend"
 )
 
 // TestLimitsFitPackages checks that a package takes a number at both of its
@@ -21,6 +23,10 @@ func TestLimitsFitPackages(t *testing.T) {
 			c := Default()
 			c.Embeddings.URL, c.Embeddings.Model = "http://127.0.0.1:1", "m" // without a URL nothing else is validated
 			c.Distill.URL, c.Distill.Model = "http://127.0.0.1:1", "m"
+			if strings.HasPrefix(s.key, "gateway.") { // refused in other modes
+				c.Backend.Mode = backend.ModeGateway
+				c.Backend.Gateway.BaseURL, c.Backend.Gateway.UserID, c.Backend.Gateway.UserKey = "http://127.0.0.1:1", "u", "k"
+			}
 			if err := c.settings()[i].at.parse(limit); err != nil {
 				t.Errorf("%s: %s is within the limits, and refused: %v", s.key, limit, err)
 				continue

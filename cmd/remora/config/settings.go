@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/remora-proxy/remora/proxy"
+	"github.com/remora-proxy/remora/proxy/backend"
 	"github.com/remora-proxy/remora/proxy/forward"
 	"github.com/remora-proxy/remora/proxy/httpclient"
 	"github.com/remora-proxy/remora/proxy/identity"
@@ -19,7 +20,7 @@ import (
 func (c *Config) settings() []setting {
 	return slices.Concat(
 		c.listenerSettings(), c.identitySettings(), c.limitSettings(), c.recallSettings(), c.embeddingSettings(), c.injectionSettings(),
-		c.policySettings(), c.persistSettings(), c.distillSettings(), c.redactSettings(), c.storageSettings(), c.apiSettings(), c.timeoutSettings(), c.logSettings(),
+		c.policySettings(), c.backendSettings(), c.persistSettings(), c.distillSettings(), c.redactSettings(), c.storageSettings(), c.apiSettings(), c.timeoutSettings(), c.logSettings(),
 	)
 }
 
@@ -117,6 +118,23 @@ func (c *Config) injectionSettings() []setting {
 func (c *Config) policySettings() []setting {
 	return []setting{
 		{key: "policy", at: objects[policy.Rule]{&c.Proxy.Policy, policyFields, ""}, doc: "Which memories may go to which upstream or model. The first rule that fits decides; without one everything may go anywhere, except for memories with the tag `private` (see [policy](control-plane.md#policy))."},
+	}
+}
+
+func (c *Config) backendSettings() []setting {
+	b, g := &c.Backend, &c.Backend.Gateway
+	return []setting{
+		{key: "memory.mode", at: choice(&b.Mode, backend.ModeLocal, backend.ModeGateway, backend.ModeCurated), doc: "Which memory requests get. `local`: Remora's own. `gateway`: that of a [Memory Gateway](gateway.md), which may be another Remora. `curated`: MEMORY.md and USER.md, which only the memory tool writes."},
+		{key: "gateway.baseUrl", at: text(&g.BaseURL), doc: "What `/memories/search`, `/memories/add` and `/memories/flush` are appended to."},
+		{key: "gateway.userId", at: text(&g.UserID), doc: "Whose memory it is. All requests have this one, whoever sends them: in this mode a Remora serves one person."},
+		{key: "gateway.userKey", at: secret(&g.UserKey), doc: "The credential, sent in bodies only."},
+		{key: "gateway.appId", at: text(&g.AppID), doc: "The application there."},
+		{key: "gateway.projectId", at: text(&g.ProjectID), doc: "The project there."},
+		{key: "gateway.scopes", at: names(&g.Scopes), doc: "Where memories may come from: `current_chat`, `resources`, `all_user_memory`."},
+		{key: "gateway.topK", at: integer(&g.TopK, 1, recall.MaxTopK), doc: "Memories of one request."},
+		{key: "gateway.timeout", at: duration(&g.Timeout, time.Millisecond, maxDuration), doc: "For each request to the gateway. A request of a client waits as long for its memories, in place of `recall.deadline`."},
+		{key: "gateway.proxyFromEnvironment", at: boolean(&g.ProxyFromEnvironment), doc: "Reaches the gateway through `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY`."},
+		{key: "curated.dir", at: text(&b.Curated.Dir), doc: "Directory of MEMORY.md and USER.md, read at the first turn of each conversation. Empty = each user's own, `/memories/MEMORY.md` and `/memories/USER.md` of the memory tool ([MCP](mcp.md))."},
 	}
 }
 
