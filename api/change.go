@@ -38,6 +38,9 @@ func (s *Service) Add(ctx context.Context, p Principal, t Target, d Draft, sourc
 	if err != nil {
 		return Added{}, err
 	}
+	if err := s.checkPlainTags("tags", d.Tags); err != nil {
+		return Added{}, err
+	}
 	if err := s.available(ctx, scope); err != nil {
 		return Added{}, err
 	}
@@ -135,6 +138,11 @@ func (d *Patch) check() error {
 func (s *Service) Update(ctx context.Context, p Principal, t Target, id string, version uint64, d Patch) (Memory, error) {
 	if err := d.check(); err != nil {
 		return Memory{}, err
+	}
+	if d.Tags != nil {
+		if err := s.checkPlainTags("tags", *d.Tags); err != nil {
+			return Memory{}, err
+		}
 	}
 	m, err := s.locate(ctx, p, t, id)
 	if err != nil {
@@ -283,9 +291,6 @@ func (s *Service) Undo(ctx context.Context, p Principal, t Target, id, why strin
 // Feedback says that a memory helped or did not, which raises or lowers its
 // priority.
 func (s *Service) Feedback(ctx context.Context, p Principal, t Target, id string, helped bool, why string) (Memory, error) {
-	if err := checkLength("why", why, MaxReason); err != nil {
-		return Memory{}, err
-	}
 	if err := checkLength("why", why, MaxReason); err != nil {
 		return Memory{}, err
 	}

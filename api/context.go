@@ -61,8 +61,13 @@ func (s *Service) Context(ctx context.Context, p Principal, t Target, q ContextR
 		return Context{}, err
 	}
 	out := Context{
-		Facts: s.showAll(o.Facts), Conversations: []Conversation{}, Known: o.Known,
+		Facts: s.showAll(o.Facts), Conversations: []Conversation{}, Known: map[string]int{},
 		Superseded: o.Superseded, Quarantined: o.Quarantined, Episodes: o.Episodes,
+	}
+	for kind, n := range o.Known {
+		if !internalTag(kind) {
+			out.Known[kind] = n
+		}
 	}
 	for i := range o.Conversations {
 		out.Conversations = append(out.Conversations, s.conversation(&o.Conversations[i]))

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/remora-proxy/remora/persist"
+	"github.com/remora-proxy/remora/persist/facts"
 	"github.com/remora-proxy/remora/proxy/identity"
 	"github.com/remora-proxy/remora/storage"
 )
@@ -23,6 +24,10 @@ func Unnamed(conversation string) bool { return strings.HasPrefix(conversation, 
 
 // handInTimeout bounds how long a conversation waits for room in the queue.
 const handInTimeout = 10 * time.Second
+
+// longAgo is the age, in milliseconds, from which on what was said counts as
+// imported: its retention begins when it is taken in.
+const longAgo = storage.Time(24 * time.Hour / time.Millisecond)
 
 // ReportConversation takes in the messages of a conversation, in order, and
 // returns the ids of the turns that they are: a turn is what the user said and
@@ -68,6 +73,9 @@ func (s *Service) ReportConversation(ctx context.Context, p Principal, t Target,
 			id = turnID(secret, scope, append(parts, strconv.Itoa(seen[id]))...)
 		}
 		turn := persist.Turn{ID: id, Scope: scope, Conversation: conversation, Messages: spoken, Finish: "stop", Source: "api"}
+		if now := storage.TimeOf(s.Now()); spoken[0].Time < now-longAgo { // or it would expire at once
+			turn.Source, turn.KeptFrom = facts.SourceImport, now
+		}
 		for _, model := range models[from : from+len(spoken)] {
 			if model != "" {
 				turn.Model = model

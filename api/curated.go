@@ -163,7 +163,9 @@ func (s *Service) files(ctx context.Context, scope storage.Scope) (out []File, e
 
 // findFile returns the file of a path. others are all files, if it had to read
 // them.
-func (s *Service) findFile(ctx context.Context, scope storage.Scope, path string) (m storage.Memory, others []File, err error) {
+func (s *Service) findFile(
+	ctx context.Context, scope storage.Scope, path string,
+) (m storage.Memory, others []File, err error) {
 	m, err = s.Store.Memory(ctx, scope, fileID(path, 0))
 	if err == nil && pathOf(&m) == path {
 		return m, nil, nil
@@ -220,7 +222,9 @@ func (s *Service) ReadFile(ctx context.Context, p Principal, t Target, path stri
 }
 
 // WriteFile makes a file, or replaces its content. The content is redacted.
-func (s *Service) WriteFile(ctx context.Context, p Principal, t Target, path, content, why string) (File, error) {
+func (s *Service) WriteFile(
+	ctx context.Context, p Principal, t Target, path, content, why string,
+) (File, error) {
 	path, err := filePath("path", path)
 	if err == nil {
 		err = checkFile(content)

@@ -17,7 +17,9 @@ const filePriority = 0.5
 const maxFileIDs = 1000
 
 // makeFile makes a file. others are those that are there.
-func (s *Service) makeFile(ctx context.Context, scope storage.Scope, others []File, path, content string) (m storage.Memory, err error) {
+func (s *Service) makeFile(
+	ctx context.Context, scope storage.Scope, others []File, path, content string,
+) (m storage.Memory, err error) {
 	if len(others) >= MaxFiles {
 		return m, invalid("path", "there are %d files, as many as a user may have", MaxFiles)
 	}
@@ -32,8 +34,8 @@ func (s *Service) makeFile(ctx context.Context, scope storage.Scope, others []Fi
 		return m, err
 	}
 	saved, err := s.Pipeline.Remember(ctx, scope, storage.Memory{
-		ID: id, Kind: storage.KindCurated, Text: wrapFile(content), Tags: []string{fileTag + path}, Source: "api",
-		Priority: filePriority, Confidence: 1,
+		ID: id, Kind: storage.KindCurated, Text: wrapFile(content), Tags: []string{fileTag + path},
+		Source: "api", Priority: filePriority, Confidence: 1,
 	})
 	if err != nil {
 		return m, err
@@ -47,7 +49,9 @@ func within(dir, path string) bool { return strings.HasPrefix(path, dir+"/") }
 
 // freeFileID returns an id for the file of a path. What was deleted keeps its
 // id as long as it can be brought back.
-func (s *Service) freeFileID(ctx context.Context, scope storage.Scope, path string) (string, error) {
+func (s *Service) freeFileID(
+	ctx context.Context, scope storage.Scope, path string,
+) (string, error) {
 	for n := range maxFileIDs {
 		id := fileID(path, n)
 		_, err := s.Store.Memory(ctx, scope, id)
@@ -63,7 +67,9 @@ func (s *Service) freeFileID(ctx context.Context, scope storage.Scope, path stri
 
 // DeleteFile discards a file, or all files of a directory. It can be undone for
 // a day.
-func (s *Service) DeleteFile(ctx context.Context, p Principal, t Target, path, why string) (Removed, error) {
+func (s *Service) DeleteFile(
+	ctx context.Context, p Principal, t Target, path, why string,
+) (Removed, error) {
 	path, err := filePath("path", path)
 	if err == nil {
 		err = checkLength("why", why, MaxReason)
@@ -92,7 +98,8 @@ func (s *Service) DeleteFile(ctx context.Context, p Principal, t Target, path, w
 	if err != nil {
 		return Removed{}, err
 	}
-	out := Removed{Deleted: []string{}, UndoUntil: stamp(storage.TimeOf(s.Now().Add(persist.UndoTime)))}
+	until := storage.TimeOf(s.Now().Add(persist.UndoTime))
+	out := Removed{Deleted: []string{}, UndoUntil: stamp(until)}
 	for i := range gone {
 		out.Deleted = append(out.Deleted, gone[i].ID)
 	}
@@ -102,7 +109,9 @@ func (s *Service) DeleteFile(ctx context.Context, p Principal, t Target, path, w
 // RenameFile gives a file, or all files of a directory, another path. If there
 // is something at that path, it is ErrExists. A directory whose renaming breaks
 // off is renamed in part; repeating it fails with ErrExists.
-func (s *Service) RenameFile(ctx context.Context, p Principal, t Target, from, to, why string) error {
+func (s *Service) RenameFile(
+	ctx context.Context, p Principal, t Target, from, to, why string,
+) error {
 	from, err := filePath("from", from)
 	if err == nil {
 		to, err = filePath("to", to)
@@ -125,10 +134,11 @@ func (s *Service) RenameFile(ctx context.Context, p Principal, t Target, from, t
 	if err != nil {
 		return err
 	}
+	cause := persist.Cause{By: p.By, Why: why}
+	named := func(tag string) bool { return strings.HasPrefix(tag, fileTag) }
 	for i := range moved {
-		_, err := s.Pipeline.Edit(ctx, scope, moved[i].ID, 0, persist.Cause{By: p.By, Why: why}, func(m *storage.Memory) error {
-			m.Tags = slices.DeleteFunc(m.Tags, func(tag string) bool { return strings.HasPrefix(tag, fileTag) })
-			m.Tags = append(m.Tags, fileTag+moved[i].Path)
+		_, err := s.Pipeline.Edit(ctx, scope, moved[i].ID, 0, cause, func(m *storage.Memory) error {
+			m.Tags = append(slices.DeleteFunc(m.Tags, named), fileTag+moved[i].Path)
 			return nil
 		})
 		if err != nil && !errors.Is(err, ErrNotFound) {

@@ -2,7 +2,9 @@ package api
 
 import (
 	"context"
+	"encoding/hex"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/remora-proxy/remora/proxy/identity"
@@ -33,9 +35,12 @@ type Exchanges struct {
 	Next      string     `json:"next,omitempty"`
 }
 
-func showExchange(r receipt.Receipt) Exchange {
+func (s *Service) showExchange(r receipt.Receipt) Exchange {
+	if r.Relevance > 0 {
+		r.Gate = s.Recall.Gate
+	}
 	return Exchange{
-		Tenant: identity.Show(r.Scope.Tenant), App: r.Scope.App, Project: r.Scope.Project, User: identity.Show(r.Scope.User), Time: stamp(r.At), Receipt: r,
+		Tenant: identity.Show(r.Scope.Tenant), App: identity.Show(r.Scope.App), Project: identity.Show(r.Scope.Project), User: identity.Show(r.Scope.User), Time: stamp(r.At), Receipt: r,
 	}
 }
 
@@ -64,6 +69,14 @@ func (f *ExchangeFilter) matches(r *receipt.Receipt) bool {
 	return false
 }
 
+// receiptID reports whether a text looks like the id of a receipt: x and 28
+// hexadecimal digits.
+func receiptID(id string) bool {
+	digits, ok := strings.CutPrefix(id, "x")
+	_, err := hex.DecodeString(digits)
+	return ok && err == nil && len(digits) == 28
+}
+
 // Exchanges lists a user's receipts, newest first.
 func (s *Service) Exchanges(ctx context.Context, p Principal, t Target, f ExchangeFilter, cursor string, limit int) (Exchanges, error) {
 	out := Exchanges{Exchanges: []Exchange{}}
@@ -78,7 +91,7 @@ func (s *Service) Exchanges(ctx context.Context, p Principal, t Target, f Exchan
 	if err != nil {
 		return out, err
 	}
-	if len(cursor) > storage.MaxID {
+	if cursor != "" && !receiptID(cursor) {
 		return out, invalid("cursor", "is not one of this list")
 	}
 	list, next, err := receipt.List(ctx, s.Store, scope, cursor, limit, f.matches)
@@ -86,7 +99,7 @@ func (s *Service) Exchanges(ctx context.Context, p Principal, t Target, f Exchan
 		return out, err
 	}
 	for _, r := range list {
-		out.Exchanges = append(out.Exchanges, showExchange(r))
+		out.Exchanges = append(out.Exchanges, s.showExchange(r))
 	}
 	out.Next = next
 	return out, nil
@@ -108,7 +121,7 @@ func (s *Service) Exchange(ctx context.Context, p Principal, t Target, id string
 	if err != nil {
 		return Exchange{}, err
 	}
-	out := showExchange(r)
+	out := s.showExchange(r)
 	for i := range r.Candidates {
 		if m, err := s.Store.Memory(ctx, scope, r.Candidates[i].ID); err == nil && m.DeletedAt == 0 {
 			out.Memories = append(out.Memories, s.show(&m))
@@ -183,7 +196,7 @@ func (s *Service) Watch(ctx context.Context, p Principal, t Target, alive func()
 			}
 		case r := <-receipts:
 			if covered(want.Tenant, r.Scope.Tenant) && covered(want.App, r.Scope.App) && covered(want.Project, r.Scope.Project) && covered(want.User, r.Scope.User) {
-				if err := seen(showExchange(r)); err != nil {
+				if err := seen(s.showExchange(r)); err != nil {
 					return err
 				}
 			}

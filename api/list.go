@@ -146,18 +146,18 @@ func (s *Service) List(ctx context.Context, p Principal, t Target, f Filter, cur
 	}
 	q := chosen.query()
 	q.After = cursor
+	var ids []string
 	for scanned := 0; len(out.Memories) < limit; {
-		q.Limit = limit - len(out.Memories)
-		page, err := s.Store.Scan(ctx, scope, q)
+		need := limit - len(out.Memories)
+		q.Limit = min(ahead(need, len(out.Memories), scanned), maxScanned-scanned)
+		page, matched, err := s.scan(ctx, scope, q, &chosen, need)
 		if err != nil {
 			return out, cursorError(err, q.After)
 		}
 		out.Damaged += page.Damaged
-		for i := range page.Memories {
-			if m := &page.Memories[i]; chosen.matches(m) {
-				out.Memories = append(out.Memories, s.show(m))
-				s.places.note(scope, m.ID)
-			}
+		for _, m := range matched {
+			out.Memories = append(out.Memories, s.show(m))
+			ids = append(ids, m.ID)
 		}
 		if scanned += len(page.Memories); page.Next == "" {
 			q.After = ""
@@ -167,8 +167,46 @@ func (s *Service) List(ctx context.Context, p Principal, t Target, f Filter, cur
 			break
 		}
 	}
+	s.places.note(scope, ids...)
 	out.Next = q.After
 	return out, nil
+}
+
+// maxPerNeeded bounds how many memories are read at a time for each that is
+// needed.
+const maxPerNeeded = 10
+
+// ahead returns how many memories to read so that need of them match, if found
+// of those scanned before did. It is rather too few: what is too much is read
+// again.
+func ahead(need, found, scanned int) int {
+	if found == scanned {
+		return need
+	}
+	return max(need, min(need*scanned*4/(5*max(found, 1)), need*maxPerNeeded))
+}
+
+// scan reads a page of the store, and returns those of it that the filter
+// selects. If these are more than need, the page ends with the last that is
+// needed.
+func (s *Service) scan(ctx context.Context, scope storage.Scope, q storage.Query, f *filter, need int) (page storage.Page, matched []*storage.Memory, err error) {
+	for {
+		if page, err = s.Store.Scan(ctx, scope, q); err != nil {
+			return page, nil, err
+		}
+		matched = matched[:0]
+		for i := range page.Memories {
+			if m := &page.Memories[i]; f.matches(m) {
+				if matched = append(matched, m); len(matched) == need && i+1 < len(page.Memories) {
+					q.Limit = i + 1 // where the next page begins, only the store knows
+					break
+				}
+			}
+		}
+		if len(matched) < need || len(page.Memories) <= q.Limit {
+			return page, matched, nil
+		}
+	}
 }
 
 // Count returns how many memories of a user a filter selects. It reads them
@@ -206,8 +244,7 @@ func (s *Service) Get(ctx context.Context, p Principal, t Target, id string, del
 		return Memory{}, ErrNotFound
 	}
 	out := s.show(&m)
-	if uses, err := receipt.Uses(ctx, s.Store, m.Scope); err == nil {
-		u := uses[id]
+	if u, err := receipt.UseOf(ctx, s.Store, m.Scope, id); err == nil {
 		out.Uses = &Uses{u.Count, stamp(u.Last)}
 	}
 	return out, nil

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -98,6 +99,17 @@ func internalTag(tag string) bool {
 	return slices.ContainsFunc(internalTags, func(prefix string) bool { return strings.HasPrefix(tag, prefix) })
 }
 
+// checkPlainTags refuses tags that redaction would change: they are shown and
+// searched as they are.
+func (s *Service) checkPlainTags(field string, tags []string) error {
+	for i, tag := range tags {
+		if s.HidesSecret(tag) || s.Redact(tag) != tag {
+			return invalid(fmt.Sprintf("%s[%d]", field, i), "holds a secret or personal data")
+		}
+	}
+	return nil
+}
+
 // ownTags returns the tags that callers see.
 func ownTags(tags []string) []string {
 	out := make([]string, 0, len(tags))
@@ -150,7 +162,7 @@ func stateOf(m *storage.Memory) string {
 func (s *Service) show(m *storage.Memory) Memory {
 	p := &m.Provenance
 	return Memory{
-		ID: m.ID, Tenant: identity.Show(m.Scope.Tenant), App: m.Scope.App, Project: m.Scope.Project, User: identity.Show(m.Scope.User),
+		ID: m.ID, Tenant: identity.Show(m.Scope.Tenant), App: identity.Show(m.Scope.App), Project: identity.Show(m.Scope.Project), User: identity.Show(m.Scope.User),
 		Conversation: m.Conversation, Kind: string(m.Kind), Text: s.Redact(m.Text), Tags: ownTags(m.Tags), Entities: m.Entities,
 		Priority: m.Priority, Confidence: m.Confidence, Trust: m.Trust, State: stateOf(m), Source: m.Source,
 		Turn: p.Turn, Role: string(p.Role), Speaker: p.Speaker, Model: p.Model,

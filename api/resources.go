@@ -52,6 +52,9 @@ func (s *Service) AddResource(ctx context.Context, p Principal, t Target, d Docu
 	if err := checkTags("tags", d.Tags); err != nil {
 		return Resource{}, err
 	}
+	if err := s.checkPlainTags("tags", d.Tags); err != nil {
+		return Resource{}, err
+	}
 	if slices.ContainsFunc(d.Tags, internalTag) {
 		return Resource{}, invalid("tags", "one of them begins like a tag of the engine")
 	}
@@ -209,9 +212,6 @@ func (s *Service) Resources(ctx context.Context, p Principal, t Target) ([]Resou
 // day.
 func (s *Service) DeleteResource(ctx context.Context, p Principal, t Target, uri, why string) (Removed, error) {
 	if err := checkURI(uri); err != nil {
-		return Removed{}, err
-	}
-	if err := checkLength("why", why, MaxReason); err != nil {
 		return Removed{}, err
 	}
 	if err := checkLength("why", why, MaxReason); err != nil {

@@ -62,7 +62,7 @@ func (s *Service) Users(ctx context.Context, p Principal, t Target, after string
 			if err != nil {
 				return Users{}, err
 			}
-			out.Users = append(out.Users, User{identity.Show(scope.Tenant), scope.App, scope.Project, identity.Show(scope.User), d.Memories})
+			out.Users = append(out.Users, User{identity.Show(scope.Tenant), identity.Show(scope.App), identity.Show(scope.Project), identity.Show(scope.User), d.Memories})
 		}
 		if p.Admin {
 			out.Unreadable += page.Damaged

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/remora-proxy/remora/proxy/policy"
@@ -167,22 +168,41 @@ func (s *Service) results(ctx context.Context, scope storage.Scope, res *recall.
 		out.Results = append(out.Results, f)
 		s.places.note(scope, m.Memory.ID)
 	}
+	var cut []Turned
 	for _, c := range res.Cut {
-		if slices.ContainsFunc(out.Results, func(f Found) bool { return f.Memory.ID == c.ID }) {
-			continue // found in another way
+		if !slices.ContainsFunc(out.Results, func(f Found) bool { return f.Memory.ID == c.ID }) { // or found in another way
+			cut = append(cut, Turned{ID: c.ID, Score: c.Score, Reason: string(c.Reason)})
 		}
-		out.Cut = append(out.Cut, s.turned(ctx, scope, c.ID, c.Score, string(c.Reason)))
 	}
+	out.Cut = append(out.Cut, s.turned(ctx, scope, cut)...)
 	return out
 }
 
-func (s *Service) turned(ctx context.Context, scope storage.Scope, id string, score float64, reason string) Turned {
-	out := Turned{ID: id, Score: score, Reason: reason}
-	if m, err := s.Store.Memory(ctx, scope, id); err == nil && m.DeletedAt == 0 {
-		shown := s.show(&m)
-		out.Memory = &shown
+// maxReaders is how many memories are read at the same time: most of the time
+// of one is the way to the store's process.
+const maxReaders = 8
+
+// turned fills in the memories, as far as they are still there.
+func (s *Service) turned(ctx context.Context, scope storage.Scope, list []Turned) []Turned {
+	found := make([]*storage.Memory, len(list))
+	var all sync.WaitGroup
+	for part := range min(len(list), maxReaders) {
+		all.Go(func() { // and no more than reading: whoever calls guards the rest against panics
+			for i := part; i < len(list); i += maxReaders {
+				if m, err := s.Store.Memory(ctx, scope, list[i].ID); err == nil && m.DeletedAt == 0 {
+					found[i] = &m
+				}
+			}
+		})
 	}
-	return out
+	all.Wait()
+	for i, m := range found {
+		if m != nil {
+			shown := s.show(m)
+			list[i].Memory = &shown
+		}
+	}
+	return list
 }
 
 // Question asks what a request would be given.
@@ -322,11 +342,12 @@ func (s *Service) unrecallable(ctx context.Context, scope storage.Scope, message
 	if err != nil {
 		return nil, err
 	}
-	var out []Turned
+	out := make([]Turned, len(res.Memories))
 	for i := range res.Memories {
-		m := &res.Memories[i].Memory
-		out = append(out, s.turned(ctx, scope, m.ID, res.Memories[i].Score, src.state[m.ID]))
+		id := res.Memories[i].Memory.ID
+		out[i] = Turned{ID: id, Score: res.Memories[i].Score, Reason: src.state[id]}
 	}
+	out = s.turned(ctx, scope, out)
 	slices.SortStableFunc(out, func(a, b Turned) int { return cmp.Compare(b.Score, a.Score) })
 	return out, nil
 }

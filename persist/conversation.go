@@ -65,12 +65,13 @@ type auditTurn struct {
 	replaced  bool
 	reworded  bool // replaced by other words of the user's, not by another reply alone
 	recovered bool // stored by an earlier run: its bytes are counted already
+	private   bool // what is made of it is private, too
 	due       bool // recovered because its audit was due
 }
 
 // newAuditTurn copies at most limit of the newest messages of a stored turn.
 func newAuditTurn(t *Turn, limit int) auditTurn {
-	out := auditTurn{conversationKey: conversationKey{t.Scope, t.Conversation}, turn: t.ID}
+	out := auditTurn{conversationKey: conversationKey{t.Scope, t.Conversation}, turn: t.ID, private: t.Private}
 	for i := range t.Messages {
 		out.bytes += int64(len(t.Messages[i].Text))
 	}

@@ -55,6 +55,9 @@ func episodesOf(t Turn, retention time.Duration, salt []byte, maxWrite int) (out
 			if t.Project != "" {
 				e.Tags = []string{storage.ProjectTag + t.Project}
 			}
+			if t.Private {
+				e.Tags = append(e.Tags, storage.PrivateTag)
+			}
 			size += storage.Write{Memories: []storage.Memory{e}}.Size()
 			if size > maxWrite || len(out) == storage.MaxWriteMemories {
 				return out

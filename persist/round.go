@@ -143,7 +143,9 @@ func (r *round) take(t *auditTurn) {
 		before := c.size()
 		defer func() { a.conversationBytes += c.size() - before }()
 		if f := a.scopes[t.scope]; f != nil && !t.recovered {
-			f.episodeBytes += t.bytes
+			if f.episodeBytes += t.bytes; t.private {
+				f.LoadPrivate(t.turn)
+			}
 		}
 		if c.overflows(len(t.messages), limit) {
 			c.call = 0 // no time to wait for the model

@@ -23,6 +23,9 @@ type Turn struct {
 	Source   string // surface, e.g. "proxy"
 	// Project names what the conversation works on, "" if unknown.
 	Project string `json:",omitempty"`
+	// Private turns have storage.PrivateTag: the answer may repeat what a private
+	// memory says.
+	Private bool `json:",omitempty"`
 	// KeptFrom is when retention begins to count, for conversations that were
 	// held long ago and are imported now; 0 = from when they were said.
 	KeptFrom storage.Time `json:",omitempty"`

@@ -34,6 +34,7 @@ type plan struct {
 	next     *ledger.Continuation // position of the answer where the upstream keeps the conversation; nil = none, or recorded
 	accepted bool                 // the upstream has accepted the request, and the ledger knows it
 	receipt  *receipt.Receipt     // what the user may see of it; nil = nothing
+	private  bool                 // a private memory is inserted
 	late     bool                 // the answer ended before what was inserted was stored: a kill may cost the conversation a repair
 }
 
@@ -96,6 +97,7 @@ func (x *exchange) compose(who caller, p *payload) {
 	plan.recallUS = time.Since(began).Microseconds()
 	block, placement, found := x.enter(block, found)
 	plan.next = x.continuation(plan.turn.Conversation, words, before)
+	plan.turn.Private = x.isPrivate()
 	switch {
 	case !takes: // the upstream continues without the blocks from now on
 		plan.walk.ClearReplays()
@@ -138,6 +140,7 @@ func (x *exchange) continueHeldTurn(scope storage.Scope, conversation string, p 
 	plan.persist = plan.persist && said != ""
 	plan.turn = x.newTurn(scope, conversation, joinWords(before, said))
 	plan.next = x.continuation(conversation, said, before)
+	plan.turn.Private = x.isPrivate()
 	if x.rights.replay {
 		x.insert(p, plan.target.placement, fence.Block{})
 	}

@@ -45,6 +45,7 @@ type lab struct {
 	bodies map[string][]string // that reached each upstream
 	leaks  []string
 	during func() // called once, while an upstream has a request
+	echoes bool   // home repeats in its answers what it was sent
 }
 
 // labPolicy names home alone for what is private, but not for models that are
@@ -198,7 +199,13 @@ func (l *lab) upstream(name string, w http.ResponseWriter, r *http.Request) {
 	if during != nil {
 		during()
 	}
-	code, contentType, answer := l.api.replyWith("fine")(received{r.URL.Path, r.Header, body})
+	words := "fine"
+	if l.echoes && name == "home" {
+		if i := strings.Index(body, canary); i >= 0 {
+			words = "As you told me, the boat is called " + strings.FieldsFunc(body[i:], func(r rune) bool { return r < 'a' || r > 'z' })[0] + " and she sails on the lake."
+		}
+	}
+	code, contentType, answer := l.api.replyWith(words)(received{r.URL.Path, r.Header, body})
 	w.Header().Set("Content-Type", contentType)
 	w.WriteHeader(code)
 	_, _ = io.WriteString(w, answer)

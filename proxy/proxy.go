@@ -223,6 +223,7 @@ type Handler struct {
 	placements   *placements
 	assembler    *assembler
 	usages       usages
+	privacies    privacies
 	secret       atomic.Pointer[[]byte]         // install secret, once the store gave it
 	turns        atomic.Pointer[ledger.TurnIDs] // set before secret
 	said         atomic.Int64                   // the newest time given to a message

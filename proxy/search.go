@@ -113,6 +113,7 @@ func (x *exchange) render(found []recall.Scored) fence.Block {
 	for i := range found {
 		if m := &found[i].Memory; x.class.Allows(x.plan.target.scope.Project, m.Kind, m.Tags) { // recall has checked it: nothing forbidden leaves because of one mistake
 			lines = append(lines, fence.LineOf(m, x.h.deps.Redact))
+			x.plan.private = x.plan.private || hasPrivate(m.Tags)
 		}
 	}
 	options := fence.Options{NoRule: x.h.cfg.Injection.RuleInSystem, Placeholder: x.h.deps.Placeholder}

@@ -175,14 +175,14 @@ func (a args) list(split bool, names ...string) ([]string, error) {
 		return nil, nil
 	}
 	if s, ok := unquoted(raw); ok {
-		trimmed := strings.TrimSpace(s)
-		switch {
-		case strings.HasPrefix(trimmed, "[") && json.Valid([]byte(trimmed)), strings.HasPrefix(trimmed, "{") && json.Valid([]byte(trimmed)):
-			if out, ok := texts([]byte(trimmed)); ok {
+		inner := strings.TrimSpace(s)
+		if inner != "" && (inner[0] == '[' || inner[0] == '{') && json.Valid([]byte(inner)) {
+			if out, ok := texts([]byte(inner)); ok {
 				return out, nil
 			}
-		case split:
-			return strings.FieldsFunc(s, func(r rune) bool { return r == ',' || r == ' ' || r == '\n' }), nil
+		} else if split {
+			between := func(r rune) bool { return r == ',' || r == ' ' || r == '\n' }
+			return strings.FieldsFunc(s, between), nil
 		}
 		return []string{s}, nil
 	}

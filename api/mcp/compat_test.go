@@ -83,7 +83,7 @@ func TestMem0(t *testing.T) {
 		t.Fatalf("%s", said)
 	}
 	id := saved.Results[0].ID
-	c.ok(&saved, "add_memory", `{"text":"I am allergic to peanuts."}`)
+	c.ok(&saved, "add_memory", `{"text":"I am allergic to peanuts.","agent_id":"cook"}`)
 	if saved.Results[0].Event != "NONE" || saved.Results[0].ID != id {
 		t.Errorf("again: %+v", saved)
 	}
@@ -92,8 +92,8 @@ func TestMem0(t *testing.T) {
 
 	var m mem0Memory
 	c.ok(&m, "get_memory", fmt.Sprintf(`{"memory_id":%q}`, id))
-	if m.Memory != "I am allergic to peanuts." || m.UserID != "alice" || m.AgentID != "cook" || m.RunID != "r1" || m.Metadata["type"] != "allergy" ||
-		m.Metadata["n"] != "3" || !slices.Equal(m.Categories, []string{"health"}) || m.CreatedAt == "" || m.Hash == "" {
+	if m.Memory != "I am allergic to peanuts." || m.UserID != "alice" || m.AgentID != "cook" || m.RunID != "r1" || string(m.Metadata["type"]) != `"allergy"` ||
+		string(m.Metadata["n"]) != "3" || string(m.Metadata["deep"]) != `{"x":1}` || !slices.Equal(m.Categories, []string{"health"}) || m.CreatedAt == "" || m.Hash == "" {
 		t.Errorf("%+v", m)
 	}
 	sameJSON(t, c, "get_memory", fmt.Sprintf(`{"memory_id":%q}`, id))
@@ -101,7 +101,7 @@ func TestMem0(t *testing.T) {
 	for filters, n := range map[string]int{
 		`{}`: 1, `{"AND":[{"agent_id":"cook"}]}`: 1, `{"AND":[{"agent_id":"pilot"}]}`: 0, `{"run_id":"r1"}`: 1, `{"run_id":"r2"}`: 0,
 		`{"OR":[{"user_id":"*"}]}`: 1, `{"AND":[{"user_id":{"in":["alice"]}}]}`: 1, `{"categories":{"contains":"health"}}`: 1,
-		`{"metadata":{"type":"allergy"}}`: 1, `{"metadata":{"type":"hobby"}}`: 0, `{"created_at":{"gte":"2020-01-01","lt":"2999-01-01T00:00:00Z"}}`: 1,
+		`{"metadata":{"type":"allergy","n":3}}`: 1, `{"metadata":{"type":"hobby"}}`: 0, `{"created_at":{"gte":"2020-01-01","lt":"2999-01-01T00:00:00Z"}}`: 1,
 		`{"created_at":{"lte":"2020-01-01"}}`: 0, `{"app_id":"music"}`: 0,
 	} {
 		var found results
@@ -124,22 +124,27 @@ func TestMem0(t *testing.T) {
 		}
 	}
 
-	var page struct {
+	type listing struct {
 		Count          int
 		Next, Previous *string
 		Results        []mem0Memory
 	}
-	c.ok(&page, "get_memories", `{"page":2,"page_size":"1"}`)
-	if page.Count != 2 || len(page.Results) != 1 || page.Next != nil || page.Previous == nil {
+	list := func(arguments string) (page listing) {
+		t.Helper()
+		c.ok(&page, "get_memories", arguments)
+		return page
+	}
+	page := list(`{"page":2,"page_size":"1"}`)
+	if page.Count != 3 || len(page.Results) != 1 || page.Next == nil || page.Previous == nil {
 		t.Errorf("%+v", page)
 	}
-	c.ok(&page, "get_memories", `{"filters":{"app_id":"music"}}`)
+	page = list(`{"filters":{"app_id":"music"}}`)
 	if page.Count != 1 || page.Results[0].AppID != "music" {
 		t.Errorf("%+v", page)
 	}
 	contains(t, c.ok(nil, "update_memory", fmt.Sprintf(`{"memory_id":%q,"text":"I am allergic to cashews."}`, id)), `"memory":"I am allergic to cashews."`)
 	said = c.ok(nil, "list_entities", ``)
-	contains(t, said, `"id":"alice","name":"alice","type":"user","total_memories":3`, `"id":"music"`, `"type":"app"`)
+	contains(t, said, `"id":"alice","name":"alice","type":"user","total_memories":3`, `"id":"music","name":"music","type":"app"`, `"id":"cook","name":"cook","type":"agent"`)
 	contains(t, c.fails("delete_entities", `{}`), `"error": "scope_missing"`)
 	if said := c.ok(nil, "delete_memory", fmt.Sprintf(`{"memory_id":%q}`, id)); said != `{"message":"Memory deleted successfully!"}` {
 		t.Error(said)
@@ -149,13 +154,13 @@ func TestMem0(t *testing.T) {
 	if said := c.ok(nil, "delete_all_memories", `{"agent_id":"cook"}`); said != `{"message":"Memories deleted successfully!"}` {
 		t.Error(said)
 	}
-	if c.ok(&page, "get_memories", `{}`); page.Count != 1 || page.Results[0].Memory != "My tent is green." {
+	if page = list(`{}`); page.Count != 2 || page.Results[0].Memory != "My tent is green." {
 		t.Errorf("after the agent's were deleted: %+v", page)
 	}
 	if said := c.ok(nil, "delete_entities", `{"app_id":"music"}`); said != `{"message":"Entity deleted successfully!"}` {
 		t.Error(said)
 	}
-	if c.ok(&page, "get_memories", `{"filters":{"app_id":"music"}}`); page.Count != 0 {
+	if page = list(`{"filters":{"app_id":"music"}}`); page.Count != 0 {
 		t.Errorf("%+v", page)
 	}
 }

@@ -14,20 +14,23 @@ func memoryTools() []tool {
 	path := text(maxGivenPath)
 	return []tool{{
 		name: "memory", title: "Memory files", hints: replaces, run: (*call).memory,
-		description: "Keep files of your own in the directory /memories, which you see again in later conversations. " +
-			"View the directory before you begin a task, and record progress, decisions and what you have learned. " +
-			"Keep the files up to date, coherent and organized; rename or delete those that no longer matter.",
+		description: "Keep files of your own in the directory /memories, which you see again in later " +
+			"conversations. View the directory before you begin a task, and record progress, decisions " +
+			"and what you have learned. Keep the files up to date, coherent and organized; rename or " +
+			"delete those that no longer matter.",
 		input: object(
 			must("command", oneOf("view", "create", "str_replace", "insert", "delete", "rename").about(
-				"view: a directory, or a file with numbered lines. create: a new file. str_replace: replace a text that "+
-					"occurs once in a file. insert: put text after a line. delete: a file or a directory. rename: either.")),
-			may("path", path.about("The file or directory, such as /memories/notes.md. For all commands but rename.")),
+				"view: a directory, or a file with numbered lines. create: a new file. str_replace: "+
+					"replace a text that occurs once in a file. insert: put text after a line. delete: "+
+					"a file or a directory. rename: either.")),
+			may("path", path.about("The file or directory, such as /memories/notes.md. Not for rename.")),
 			may("view_range", listOf(typed("integer"), 2).with("minItems", 2).
 				about("For view: the first and the last line to show; -1 = the end.")),
 			may("file_text", text(api.MaxFile).about("For create: the content of the file.")),
 			may("old_str", text(api.MaxFile).about("For str_replace: the text to replace, verbatim.")),
 			may("new_str", text(api.MaxFile).about("For str_replace: the text in its place.")),
-			may("insert_line", whole(0, api.MaxFile).about("For insert: the line after which to insert; 0 = at the beginning.")),
+			may("insert_line", whole(0, api.MaxFile).
+				about("For insert: the line after which to insert; 0 = at the beginning.")),
 			may("insert_text", text(api.MaxFile).about("For insert: the text to insert.")),
 			may("old_path", path.about("For rename: the path as it is.")),
 			may("new_path", path.about("For rename: the path from now on.")),
@@ -124,7 +127,8 @@ func (c *call) mustContent(name string) (string, error) {
 // file before it writes it.
 func (c *call) alone() (unlock func(), err error) {
 	t := c.target
-	return c.face.locks.lock(c, strings.Join([]string{c.who, t.Tenant, t.App, t.Project, t.User}, "\x00"))
+	whose := strings.Join([]string{c.who, t.Tenant, t.App, t.Project, t.User}, "\x00")
+	return c.face.locks.lock(c, whose)
 }
 
 func (c *call) create() (string, error) {

@@ -45,8 +45,8 @@ func (c *call) view() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	listing, any := listed(files, at)
-	if !any && at != api.FilesRoot {
+	listing, some := listed(files, at)
+	if !some && at != api.FilesRoot {
 		return "", missingValid("", given)
 	}
 	return "Here're the files and directories up to 2 levels deep in " + given +
@@ -67,20 +67,21 @@ func (c *call) viewFile(given, content string) (string, error) {
 		}
 		to = max(to, from)
 	}
-	return "Here's the content of " + given + " with line numbers:\n" + numbered(lines[from:to], from+1), nil
+	return "Here's the content of " + given + " with line numbers:\n" +
+		numbered(lines[from:to], from+1), nil
 }
 
 // listed returns the lines for a directory and what is in it, two levels deep,
 // and whether there is anything in it.
 func listed(files []api.File, dir string) (string, bool) {
 	sizes := map[string]int{} // by path; those of directories end in a slash
-	any := false
+	some := false
 	for i := range files {
 		rest, ok := strings.CutPrefix(files[i].Path, dir+"/")
 		if !ok {
 			continue
 		}
-		any = true
+		some = true
 		if parts := strings.Split(rest, "/"); slices.ContainsFunc(parts, hidden) {
 			continue
 		}
@@ -103,7 +104,7 @@ func listed(files []api.File, dir string) (string, bool) {
 	for _, name := range names {
 		out += "\n" + humanSize(sizes[name]) + "\t" + name
 	}
-	return out, any
+	return out, some
 }
 
 func hidden(name string) bool { return strings.HasPrefix(name, ".") || name == "node_modules" }
@@ -146,10 +147,11 @@ func (c *call) strReplace() (string, error) {
 	}
 	switch n := strings.Count(content, old); {
 	case n == 0 || old == "":
-		return "", saying("No replacement was performed, old_str `" + old + "` did not appear verbatim in " + given + ".")
+		return "", saying("No replacement was performed, old_str `" + old +
+			"` did not appear verbatim in " + given + ".")
 	case n > 1:
-		return "", saying("No replacement was performed. Multiple occurrences of old_str `" + old + "` in lines: " +
-			linesWith(content, old) + ". Please ensure it is unique")
+		return "", saying("No replacement was performed. Multiple occurrences of old_str `" + old +
+			"` in lines: " + linesWith(content, old) + ". Please ensure it is unique")
 	}
 	changed := strings.Count(content[:strings.Index(content, old)], "\n")
 	written, err := c.verbs.WriteFile(c, c.target, at, strings.Replace(content, old, fresh, 1), why)
@@ -158,8 +160,8 @@ func (c *call) strReplace() (string, error) {
 	}
 	lines := strings.Split(written.Content, "\n")
 	from, to := min(max(0, changed-2), len(lines)), min(len(lines), changed+3)
-	return "The memory file has been edited. Here is the snippet showing the change (with line numbers):\n" +
-		numbered(lines[from:to], from+1), nil
+	return "The memory file has been edited. Here is the snippet showing the change " +
+		"(with line numbers):\n" + numbered(lines[from:to], from+1), nil
 }
 
 // read returns the content of a file. If there is none, it fails with missing.
@@ -223,8 +225,8 @@ func (c *call) insert() (string, error) {
 	}
 	lines := strings.Split(content, "\n")
 	if line < 0 || line > len(lines) {
-		return "", saying(fmt.Sprintf("Error: Invalid `insert_line` parameter: %d. It should be within the range of lines of the file: [0, %d]",
-			line, len(lines)))
+		return "", saying(fmt.Sprintf("Error: Invalid `insert_line` parameter: %d. "+
+			"It should be within the range of lines of the file: [0, %d]", line, len(lines)))
 	}
 	if last := len(lines) - 1; line > last && lines[last] == "" {
 		line = last // behind the last line, not behind the end of it

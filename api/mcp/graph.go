@@ -57,12 +57,15 @@ type observation struct{ id, entity, text string }
 // here, only a deletion removes something.
 func (c *call) readGraph() (*graph, error) {
 	all, err := c.all(api.Filter{
-		Kinds: []string{kindFact}, Tags: []string{graphTag}, Oldest: true, States: []string{api.StateCurrent, api.StateSuperseded},
-	})
+		Kinds: []string{kindFact}, Tags: []string{graphTag}, Oldest: true,
+		States: []string{api.StateCurrent, api.StateSuperseded},
+	}, maxAll)
 	if err != nil {
 		return nil, err
 	}
-	g := &graph{Entities: []entity{}, Relations: []relation{}, at: map[string]int{}, ids: map[string][]string{}}
+	g := &graph{
+		Entities: []entity{}, Relations: []relation{}, at: map[string]int{}, ids: map[string][]string{},
+	}
 	for i := range all { // entities first: a fact may be older than that which names its entity
 		m := &all[i]
 		if name := tagged(m, entityTag); name != "" && !slices.Contains(m.Tags, observationTag) {
@@ -147,8 +150,9 @@ func (c *call) keep(text string, tags ...string) (fresh bool, err error) {
 		_, err := c.verbs.Update(c, c.target, known.ID, api.Patch{Tags: &with, Why: why})
 		return true, err
 	}
-	same := !slices.ContainsFunc(tags, func(tag string) bool { return !slices.Contains(known.Tags, tag) })
-	if same && (alike(unmarked(known.Text), text) || strings.Contains(known.Text, "[")) { // a placeholder, perhaps
+	lacks := func(tag string) bool { return !slices.Contains(known.Tags, tag) }
+	redacted := strings.Contains(known.Text, "[") // perhaps: that looks like a placeholder
+	if !slices.ContainsFunc(tags, lacks) && (redacted || alike(unmarked(known.Text), text)) {
 		return false, nil
 	}
 	sum := sha256.Sum256([]byte(text))
@@ -156,11 +160,16 @@ func (c *call) keep(text string, tags ...string) (fresh bool, err error) {
 	return a.Event != "known", err
 }
 
-// addAfter saves a fact as said after those that the call has saved before.
+// addAfter saves a fact as said after those that the call has saved before:
+// lists are in the order of their milliseconds. A time of its own would not do,
+// since what was forgotten before is saved again only if it is said now.
 func (c *call) addAfter(text string, tags []string) (api.Added, error) {
-	c.last = max(c.last+1, time.Now().UnixMilli())
-	at := time.UnixMilli(c.last).UTC().Format(stampLayout)
-	return c.verbs.Add(c, c.target, api.Draft{Text: text, Tags: tags, EventTime: at})
+	for time.Now().UnixMilli() == c.last {
+		time.Sleep(100 * time.Microsecond)
+	}
+	a, err := c.verbs.Add(c, c.target, api.Draft{Text: text, Tags: tags})
+	c.last = time.Now().UnixMilli()
+	return a, err
 }
 
 // unmarked returns the text of a fact without the mark that keep gave it.

@@ -16,46 +16,53 @@ func graphTools() []tool {
 	name := text(api.MaxTag - len(entityTag))
 	observations := listOf(text(api.MaxText), maxGraph)
 	entities := listOf(object(
-		must("name", name.about("The name of the entity.")), must("entityType", text(api.MaxTag-len(typeTag)).about("Its type.")),
+		must("name", name.about("The name of the entity.")),
+		must("entityType", text(api.MaxTag-len(typeTag)).about("Its type.")),
 		must("observations", observations.about("What is known of it, one fact each.")),
 	), maxGraph)
 	relations := listOf(object(
-		must("from", name.about("The entity where the relation starts.")), must("to", name.about("The entity where it ends.")),
-		must("relationType", text(api.MaxTag-len(isATag)).about("The type of the relation, in active voice.")),
+		must("from", name.about("The entity where the relation starts.")),
+		must("to", name.about("The entity where it ends.")),
+		must("relationType", text(api.MaxTag-len(isATag)).about("Its type, in active voice.")),
 	), maxGraph)
-	graph := object(must("entities", anyList(typed("object"))), must("relations", anyList(typed("object"))))
+	things := anyList(typed("object"))
+	graph := object(must("entities", things), must("relations", things))
 	done := object(must("success", typed("boolean")), must("message", typed("string")))
 	return []tool{
 		{
 			name: "create_entities", title: "Create Entities", hints: adds, run: (*call).createEntities,
 			description: "Create multiple new entities in the knowledge graph",
-			input:       object(must("entities", entities)), output: object(must("entities", anyList(typed("object")))),
+			input:       object(must("entities", entities)), output: object(must("entities", things)),
 		},
 		{
 			name: "create_relations", title: "Create Relations", hints: adds, run: (*call).createRelations,
 			description: "Create multiple new relations between entities in the knowledge graph. " +
 				"Relations should be in active voice",
-			input: object(must("relations", relations)), output: object(must("relations", anyList(typed("object")))),
+			input: object(must("relations", relations)), output: object(must("relations", things)),
 		},
 		{
 			name: "add_observations", title: "Add Observations", hints: adds, run: (*call).addObservations,
 			description: "Add new observations to existing entities in the knowledge graph",
 			input: object(must("observations", listOf(object(
-				must("entityName", name.about("The entity to add them to.")), must("contents", observations.about("What to add.")),
+				must("entityName", name.about("The entity to add them to.")),
+				must("contents", observations.about("What to add.")),
 			), maxGraph))),
-			output: object(must("results", anyList(typed("object")))),
+			output: object(must("results", things)),
 		},
 		graphDeleteEntities(),
 		{
-			name: "delete_observations", title: "Delete Observations", hints: removes, run: (*call).deleteObservations,
+			name: "delete_observations", title: "Delete Observations",
+			hints: removes, run: (*call).deleteObservations,
 			description: "Delete specific observations from entities in the knowledge graph",
 			input: object(must("deletions", listOf(object(
-				must("entityName", name.about("The entity that has them.")), must("observations", observations.about("What to delete.")),
+				must("entityName", name.about("The entity that has them.")),
+				must("observations", observations.about("What to delete.")),
 			), maxGraph))),
 			output: done,
 		},
 		{
-			name: "delete_relations", title: "Delete Relations", hints: removes, run: (*call).deleteRelations,
+			name: "delete_relations", title: "Delete Relations",
+			hints: removes, run: (*call).deleteRelations,
 			description: "Delete multiple relations from the knowledge graph",
 			input:       object(must("relations", relations)), output: done,
 		},
@@ -64,9 +71,11 @@ func graphTools() []tool {
 			description: "Read the entire knowledge graph", input: object(),
 		},
 		{
-			name: "search_nodes", title: "Search Nodes", hints: reads, run: (*call).searchNodes, output: graph,
+			name: "search_nodes", title: "Search Nodes",
+			hints: reads, run: (*call).searchNodes, output: graph,
 			description: "Search for nodes in the knowledge graph based on a query",
-			input:       object(must("query", text(api.MaxQuery).about("What to look for in names, types and observations."))),
+			input: object(must("query", text(api.MaxQuery).
+				about("What to look for in names, types and observations."))),
 		},
 		{
 			name: "open_nodes", title: "Open Nodes", hints: reads, run: (*call).openNodes, output: graph,
@@ -80,8 +89,9 @@ func graphDeleteEntities() tool {
 	return tool{
 		name: "delete_entities", title: "Delete Entities", hints: removes, run: (*call).deleteEntities,
 		description: "Delete multiple entities and their associated relations from the knowledge graph",
-		input:       object(must("entityNames", listOf(text(api.MaxTag), maxGraph).about("The names of the entities."))),
-		output:      object(must("success", typed("boolean")), must("message", typed("string"))),
+		input: object(must("entityNames", listOf(text(api.MaxTag), maxGraph).
+			about("The names of the entities."))),
+		output: object(must("success", typed("boolean")), must("message", typed("string"))),
 	}
 }
 
@@ -97,7 +107,7 @@ func eitherEntities(byID, byName tool) *tool {
 	}
 	out.input = schema{"type": "object", "properties": properties}
 	out.output = messageSchema
-	out.description += ", or, with one of the ids, remove a user, agent, app or run with all its memories"
+	out.description += ", or, with one of the ids, remove a user, agent, app or run with its memories"
 	out.run = func(c *call) (reply, error) {
 		if c.args.has("entityNames") {
 			return byName.run(c)
@@ -143,7 +153,8 @@ func (c *call) createEntities() (reply, error) {
 			continue
 		}
 		g.at[e.Name] = -1
-		if _, err := c.keep(e.Name+" is a "+e.EntityType, entityTag+e.Name, typeTag+e.EntityType); err != nil {
+		said := e.Name + " is a " + e.EntityType
+		if _, err := c.keep(said, entityTag+e.Name, typeTag+e.EntityType); err != nil {
 			return reply{}, err
 		}
 		if e.Observations, err = c.observe(e.Name, nil, e.Observations); err != nil {
@@ -161,7 +172,8 @@ func (c *call) givenRelations() (given []relation, err error) {
 	for i := range given {
 		r := &given[i]
 		for _, part := range [...]struct{ field, v, prefix string }{
-			{"relations.from", r.From, fromTag}, {"relations.to", r.To, toTag}, {"relations.relationType", r.RelationType, isATag},
+			{"relations.from", r.From, fromTag}, {"relations.to", r.To, toTag},
+			{"relations.relationType", r.RelationType, isATag},
 		} {
 			if err := checkName(part.field, part.v, part.prefix); err != nil {
 				return nil, err
@@ -186,7 +198,8 @@ func (c *call) createRelations() (reply, error) {
 			continue
 		}
 		said := r.From + " " + r.RelationType + " " + r.To
-		if _, err := c.keep(said, relationTag, fromTag+r.From, toTag+r.To, isATag+r.RelationType); err != nil {
+		tags := []string{relationTag, fromTag + r.From, toTag + r.To, isATag + r.RelationType}
+		if _, err := c.keep(said, tags...); err != nil {
 			return reply{}, err
 		}
 		created = append(created, r)

@@ -13,6 +13,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/remora-proxy/remora/api"
+	"github.com/remora-proxy/remora/proxy/identity"
 )
 
 // post sends one message of JSON-RPC and returns the answer.
@@ -189,8 +190,45 @@ func TestTwoUsers(t *testing.T) {
 	contains(t, alice.ok(nil, "memory", `{"command":"view","path":"/memories/a.md"}`), "flowerpot")
 }
 
-// TestUserRequired: where nobody is named and the key names nobody, it is an
-// error of the tool.
+// TestTwoKeys checks that each key of an upstream has a memory of its own, where
+// that is so, and that a key under which nothing is remembered opens nothing.
+func TestTwoKeys(t *testing.T) {
+	who := identity.DefaultConfig()
+	who.Tenant = "key"
+	s, store := newServiceFor(t, who)
+	secret, err := store.InstallSecret(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	const one, other = "sk-one-of-two-keys-0001", "sk-the-other-key-0002"
+	admin := api.Principal{Admin: true}
+	for key, said := range map[string]string{one: "I keep the key under the mat.", other: "I lost the key at sea."} {
+		to := api.Target{Tenant: identity.New(who, nil).TenantOf(secret, key), User: "alice"}
+		if _, err := s.Add(t.Context(), admin, to, api.Draft{Text: said}, "test"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	url := serve(t, s, Options{})
+	call := func(key string) (status int, said string) {
+		res, said := post(t, url, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"list_memories","arguments":{"user_id":"alice"}}}`,
+			map[string]string{"Authorization": "Bearer " + key})
+		return res.StatusCode, said
+	}
+	if status, said := call(one); status != http.StatusOK || !strings.Contains(said, "under the mat") || strings.Contains(said, "at sea") {
+		t.Errorf("one: %d %s", status, said)
+	}
+	if status, said := call(other); status != http.StatusOK || strings.Contains(said, "under the mat") || !strings.Contains(said, "at sea") {
+		t.Errorf("the other: %d %s", status, said)
+	}
+	if status, said := call("sk-a-third-key-0003"); status != http.StatusUnauthorized {
+		t.Errorf("a third: %d %s", status, said)
+	}
+	if status, said := call(adminToken); status != http.StatusOK || !strings.Contains(said, "tenant: is required") {
+		t.Errorf("the admin: %d %s", status, said)
+	}
+}
+
+// TestStoreFails: a store that can't serve is an error of the tools.
 func TestStoreFails(t *testing.T) {
 	s, store := newServiceAndStore(t)
 	c := connect(t, serve(t, s, Options{Compat: Sets()}), "alice")

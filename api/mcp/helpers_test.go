@@ -30,6 +30,12 @@ func newService(t testing.TB) *api.Service {
 }
 
 func newServiceAndStore(t testing.TB) (*api.Service, *storagetest.Mem) {
+	who := identity.DefaultConfig()
+	who.Loopback = true
+	return newServiceFor(t, who)
+}
+
+func newServiceFor(t testing.TB, who identity.Config) (*api.Service, *storagetest.Mem) {
 	t.Helper()
 	store := storagetest.Memory()
 	red, err := redact.New(redact.DefaultConfig())
@@ -49,8 +55,6 @@ func newServiceAndStore(t testing.TB) (*api.Service, *storagetest.Mem) {
 		<-done
 		engine.Close()
 	})
-	who := identity.DefaultConfig()
-	who.Loopback = true
 	return api.New(api.Config{Token: adminToken}, api.Deps{
 		Store: store, Pipeline: pipe, Engine: engine, Recall: recall.DefaultConfig(), Identity: identity.New(who, nil),
 		Policy: &policy.Policy{}, HidesSecret: red.HidesSecret, Placeholder: red.IsPlaceholder,

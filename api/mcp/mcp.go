@@ -33,6 +33,7 @@ import (
 
 	"github.com/remora-proxy/remora/api"
 	"github.com/remora-proxy/remora/api/request"
+	"github.com/remora-proxy/remora/proxy/identity"
 )
 
 // Sets of tools.
@@ -81,8 +82,10 @@ const maxBody = request.MaxBody
 // and headers say, or the argument user_id of a tool.
 func Handler(s *api.Service, o Options) http.Handler {
 	f := newFace(o)
-	streams := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return f.server }, &sdk.StreamableHTTPOptions{
-		Stateless: true, JSONResponse: true, MaxRequestBodyBytes: maxBody, PropagateRequestCancellation: true,
+	same := func(*http.Request) *sdk.Server { return f.server }
+	streams := sdk.NewStreamableHTTPHandler(same, &sdk.StreamableHTTPOptions{
+		Stateless: true, JSONResponse: true, MaxRequestBodyBytes: maxBody,
+		PropagateRequestCancellation: true,
 		// A page that reaches this machine has no key; and a container calls the
 		// machine by other names.
 		DisableLocalhostProtection: true,
@@ -93,8 +96,11 @@ func Handler(s *api.Service, o Options) http.Handler {
 			request.Fail(w, f.log, err)
 			return
 		}
-		se := session{verbs: Local(s, p), who: p.Tenant + "\x00" + p.User, base: o.BaseURL, gone: r.Context()}
-		se.target = overlay(o.Target, request.Target(r))
+		se := session{verbs: Local(s, p), who: p.Tenant + "\x00" + p.User, gone: r.Context()}
+		se.target, se.base = overlay(o.Target, request.Target(r)), o.BaseURL
+		if p.User != "" && se.target.User == "" {
+			se.target.User = identity.Show(p.User)
+		}
 		if se.base == "" {
 			se.base = baseOf(r)
 		}

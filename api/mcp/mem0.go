@@ -1,35 +1,30 @@
 package mcp
 
 import (
+	"cmp"
 	"crypto/md5"
 	"encoding/hex"
 	"encoding/json"
 	"slices"
-	"strings"
 
 	"github.com/remora-proxy/remora/api"
 )
 
-// What mem0 calls entities is mapped as follows: user_id is the user, app_id
-// the app, run_id the conversation, and agent_id a tag. Its categories are
-// tags, and so are simple values of its metadata, as name=value.
-
-const agentTag = "agent:"
-
 // mem0Memory is a memory as mem0 shows it.
 type mem0Memory struct {
-	ID         string         `json:"id"`
-	Memory     string         `json:"memory"`
-	Hash       string         `json:"hash"`
-	UserID     string         `json:"user_id"`
-	AppID      string         `json:"app_id,omitempty"`
-	AgentID    string         `json:"agent_id,omitempty"`
-	RunID      string         `json:"run_id,omitempty"`
-	Metadata   map[string]any `json:"metadata"`
-	Categories []string       `json:"categories"`
-	CreatedAt  string         `json:"created_at"`
-	UpdatedAt  string         `json:"updated_at"`
-	Score      *float64       `json:"score,omitempty"`
+	ID         string   `json:"id"`
+	Memory     string   `json:"memory"`
+	Hash       string   `json:"hash"`
+	UserID     string   `json:"user_id"`
+	AppID      string   `json:"app_id,omitempty"`
+	AgentID    string   `json:"agent_id,omitempty"`
+	RunID      string   `json:"run_id,omitempty"`
+	Score      *float64 `json:"score,omitempty"`
+	Categories []string `json:"categories"`
+	CreatedAt  string   `json:"created_at"`
+	UpdatedAt  string   `json:"updated_at"`
+
+	Metadata map[string]json.RawMessage `json:"metadata"`
 }
 
 // mem0Hash is the hash that mem0 shows of a text. It proves nothing.
@@ -40,61 +35,15 @@ func mem0Hash(text string) string {
 
 func mem0Of(m *api.Memory) mem0Memory {
 	out := mem0Memory{
-		ID: m.ID, Memory: m.Text, Hash: mem0Hash(m.Text), UserID: m.User, RunID: m.Conversation, Metadata: map[string]any{},
-		Categories: []string{}, CreatedAt: m.CreatedAt, UpdatedAt: m.UpdatedAt,
+		ID: m.ID, Memory: m.Text, Hash: mem0Hash(m.Text), UserID: m.User, AppID: named(m.App),
+		AgentID: named(m.Project), RunID: m.Conversation, CreatedAt: m.CreatedAt, UpdatedAt: m.UpdatedAt,
 	}
-	if m.App != defaultApp {
-		out.AppID = m.App
-	}
-	for _, tag := range m.Tags {
-		name, v, paired := strings.Cut(tag, "=")
-		if agent, ok := strings.CutPrefix(tag, agentTag); ok {
-			out.AgentID = agent
-		} else if paired && name != "" {
-			out.Metadata[name] = v
-		} else {
-			out.Categories = append(out.Categories, tag)
-		}
-	}
+	out.Metadata, out.Categories = readMetadata(m.Tags)
 	return out
 }
 
-// defaultApp is the app of memories that name none.
-const defaultApp = "default"
-
-// mem0Entity is what a call of mem0's tools names: whose memory, and which part
-// of it.
-type mem0Entity struct{ agent, run string }
-
-// entity reads the ids of a call and sets its target.
-func (c *call) entity() (e mem0Entity, err error) {
-	app, err := c.args.text("app_id", "appId")
-	if err != nil {
-		return e, err
-	}
-	if app != "" {
-		c.target.App = app
-	}
-	if e.agent, err = c.args.text("agent_id", "agentId"); err != nil {
-		return e, err
-	}
-	e.run, err = c.args.text("run_id", "runId")
-	return e, err
-}
-
-func (e *mem0Entity) tags() []string {
-	if e.agent == "" {
-		return nil
-	}
-	return []string{agentTag + e.agent}
-}
-
-func (e *mem0Entity) filter() api.Filter {
-	return api.Filter{Conversation: e.run, Tags: e.tags()}
-}
-
-// metadataTags returns the tags for the metadata of a memory.
-func (c *call) metadataTags() ([]string, error) {
+// labels returns the tags for the metadata of a call, and its categories.
+func (c *call) labels() ([]string, error) {
 	tags, err := c.args.list(true, "categories", "tags")
 	if err != nil {
 		return nil, err
@@ -103,22 +52,8 @@ func (c *call) metadataTags() ([]string, error) {
 	if err := c.args.decode(&metadata, "an object", "metadata"); err != nil {
 		return nil, err
 	}
-	for name, raw := range metadata {
-		switch name {
-		case "category", "categories", "tags":
-			more, err := args(metadata).list(true, name)
-			if err != nil {
-				return nil, wrong("metadata."+name, "must be a list of strings")
-			}
-			tags = append(tags, more...)
-		default:
-			if v, ok := scalar(raw); ok && len(name)+1+len(v) <= api.MaxTag && name != "" {
-				tags = append(tags, name+"="+v)
-			}
-		}
-	}
-	slices.Sort(tags)
-	return slices.Compact(tags), nil
+	more, err := metadataTags(metadata)
+	return append(tags, more...), err
 }
 
 func (c *call) mem0Add() (reply, error) {
@@ -126,10 +61,11 @@ func (c *call) mem0Add() (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	tags, err := c.metadataTags()
+	tags, err := c.labels()
 	if err != nil {
 		return reply{}, err
 	}
+	c.target = c.home(e)
 	texts, err := c.args.list(false, "messages")
 	if err == nil && len(texts) == 0 {
 		texts, err = c.given()
@@ -137,7 +73,7 @@ func (c *call) mem0Add() (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	return c.mem0Save(texts, api.Draft{Tags: append(tags, e.tags()...), Conversation: e.run})
+	return c.mem0Save(texts, api.Draft{Tags: tags, Conversation: e.run})
 }
 
 // mem0Save saves texts and answers as mem0 does.
@@ -172,7 +108,7 @@ func (c *call) mem0Search() (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	f, err := c.mem0Filter()
+	e, f, err := c.mem0Filter()
 	if err != nil {
 		return reply{}, err
 	}
@@ -183,21 +119,26 @@ func (c *call) mem0Search() (reply, error) {
 	if f.Since+f.Until != "" {
 		search.TopK = api.MaxTopK // some are left out below
 	}
-	res, err := c.verbs.Search(c, c.target, search)
+	results := []mem0Memory{}
+	err = c.eachSpace(e, func() error {
+		res, err := c.verbs.Search(c, c.target, search)
+		for i := range res.Results {
+			m := &res.Results[i].Memory
+			if f.Since != "" && m.EventTime < f.Since || f.Until != "" && m.EventTime >= f.Until {
+				continue
+			}
+			out := mem0Of(m)
+			out.Score = &res.Results[i].Score
+			results = append(results, out)
+		}
+		return err
+	})
 	if err != nil {
 		return reply{}, err
 	}
-	results := []mem0Memory{}
-	for i := range res.Results {
-		m := &res.Results[i].Memory
-		if f.Since != "" && m.EventTime < f.Since || f.Until != "" && m.EventTime >= f.Until || len(results) == limit {
-			continue
-		}
-		out := mem0Of(m)
-		out.Score = &res.Results[i].Score
-		results = append(results, out)
-	}
-	return inJSON(map[string]any{"results": results})
+	best := func(a, b mem0Memory) int { return cmp.Compare(*b.Score, *a.Score) }
+	slices.SortStableFunc(results, best)
+	return inJSON(map[string]any{"results": results[:min(len(results), limit)]})
 }
 
 func (c *call) mem0Get() (reply, error) {

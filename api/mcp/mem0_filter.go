@@ -13,26 +13,21 @@ const maxFilterDepth = 4
 // stampLayout is how memories show times.
 const stampLayout = "2006-01-02T15:04:05.000Z07:00"
 
-// mem0Filter reads mem0's filters and sets the call's target by them. What has
-// no counterpart is an error: a filter that is left out would find, or delete,
-// too much.
-func (c *call) mem0Filter() (f api.Filter, err error) {
-	e, err := c.entity()
-	if err != nil {
-		return f, err
+// mem0Filter reads mem0's filters. A user that they name becomes that of the
+// call. What has no counterpart is an error: a filter that is left out would
+// find, or delete, too much.
+func (c *call) mem0Filter() (e mem0Entity, f api.Filter, err error) {
+	r := filterReader{call: c}
+	if r.entity, err = c.entity(); err != nil {
+		return e, f, err
 	}
 	var filters map[string]json.RawMessage
 	if err := c.args.decode(&filters, "an object", "filters"); err != nil {
-		return f, err
+		return e, f, err
 	}
-	r := filterReader{call: c, entity: e}
-	if err := r.clause(filters, 0); err != nil {
-		return f, err
-	}
-	f = r.entity.filter()
-	f.Tags = append(f.Tags, r.tags...)
-	f.Since, f.Until = r.since, r.until
-	return f, nil
+	err = r.clause(filters, 0)
+	f = api.Filter{Conversation: r.entity.run, Tags: r.tags, Since: r.since, Until: r.until}
+	return r.entity, f, err
 }
 
 // filterReader reads the clauses of a filter, all of which must hold.
@@ -80,7 +75,7 @@ func (r *filterReader) condition(name string, raw json.RawMessage, depth int) er
 		case "user_id":
 			r.call.target.User = v
 		case "app_id":
-			r.call.target.App = v
+			r.entity.app = v
 		case "agent_id":
 			r.entity.agent = v
 		case "run_id":
@@ -94,19 +89,14 @@ func (r *filterReader) condition(name string, raw json.RawMessage, depth int) er
 		if json.Unmarshal(raw, &pairs) != nil {
 			return wrong("filters.metadata", "must be an object")
 		}
-		for key, raw := range pairs {
-			v, err := oneValue("filters.metadata", raw)
-			if err != nil {
-				return err
-			}
-			r.tags = append(r.tags, key+"="+v)
-		}
-		return nil
+		tags, err := metadataTags(pairs)
+		r.tags = append(r.tags, tags...)
+		return err
 	case "created_at", "timestamp":
 		return r.times("filters."+name, raw)
 	}
-	return wrong("filters", "has a condition that is not supported: there are user_id, app_id, agent_id, run_id, "+
-		"categories, metadata, created_at and AND")
+	return wrong("filters", "has a condition that is not supported: there are user_id, app_id, "+
+		"agent_id, run_id, categories, metadata, created_at and AND")
 }
 
 // oneValue returns the value that a condition names: itself, or the only one of
@@ -144,7 +134,10 @@ func (r *filterReader) times(field string, raw json.RawMessage) error {
 		v    string
 		into *string
 		more time.Duration // the bounds are read as at or after, and before
-	}{{of.Gte, &r.since, 0}, {of.Gt, &r.since, time.Millisecond}, {of.Lte, &r.until, time.Millisecond}, {of.Lt, &r.until, 0}} {
+	}{
+		{of.Gte, &r.since, 0}, {of.Gt, &r.since, time.Millisecond},
+		{of.Lte, &r.until, time.Millisecond}, {of.Lt, &r.until, 0},
+	} {
 		if bound.v == "" {
 			continue
 		}

@@ -13,8 +13,9 @@ import (
 // Schemas that several of mem0's tools have.
 var (
 	entitySchema  = text(storage.MaxScopePart)
-	filtersSchema = typed("object").about(`Conditions that must all hold, such as {"AND": [{"user_id": "john"}, ` +
-		`{"created_at": {"gte": "2024-01-01"}}]}: user_id, app_id, agent_id, run_id, categories, metadata, created_at.`)
+	filtersSchema = typed("object").about(`Conditions that must all hold, such as {"AND": [` +
+		`{"user_id": "john"}, {"created_at": {"gte": "2024-01-01"}}]}: user_id, app_id, agent_id, ` +
+		`run_id, categories, metadata, created_at.`)
 	resultsSchema = object(must("results", anyList(typed("object"))))
 	messageSchema = object(must("message", typed("string")))
 )
@@ -36,24 +37,29 @@ func mem0Tools() []tool {
 	message := object(must("role", typed("string")), must("content", typed("string")))
 	return []tool{
 		{
-			name: "add_memory", title: "Add memory", hints: adds, run: (*call).mem0Add, output: resultsSchema,
+			name: "add_memory", title: "Add memory",
+			hints: adds, run: (*call).mem0Add, output: resultsSchema,
 			description: "Store a new preference, fact, or conversation snippet.",
 			input: object(append([]field{
 				must("text", text(api.MaxText).about("A plain sentence that sums up what to store.")),
-				may("messages", listOf(message, maxAdded).about("What was said, with role and content, in place of text.")),
+				may("messages", listOf(message, maxAdded).
+					about("What was said, with role and content, in place of text.")),
 				may("metadata", typed("object").about("Names and values to keep with the memory.")), graph,
 			}, entityFields()...)...),
 		},
 		{
-			name: "search_memories", title: "Search memories", hints: reads, run: (*call).mem0Search, output: resultsSchema,
+			name: "search_memories", title: "Search memories",
+			hints: reads, run: (*call).mem0Search, output: resultsSchema,
 			description: "Search over existing memories, the best match first.",
 			input: object(
-				must("query", text(api.MaxQuery).about("What to find, in natural language.")), may("filters", filtersSchema),
+				must("query", text(api.MaxQuery).about("What to find, in natural language.")),
+				may("filters", filtersSchema),
 				may("limit", whole(1, api.MaxTopK).about("How many results at most.")), graph,
 			),
 		},
 		{
-			name: "get_memories", title: "Get memories", hints: reads, run: (*call).mem0List, output: resultsSchema,
+			name: "get_memories", title: "Get memories",
+			hints: reads, run: (*call).mem0List, output: resultsSchema,
 			description: "Page through memories by filters, without searching.",
 			input: object(
 				may("filters", filtersSchema), may("page", whole(1, maxAll).about("The page, from 1.")),
@@ -61,27 +67,33 @@ func mem0Tools() []tool {
 			),
 		},
 		{
-			name: "get_memory", title: "Get memory", hints: reads, run: (*call).mem0Get, output: typed("object"),
+			name: "get_memory", title: "Get memory",
+			hints: reads, run: (*call).mem0Get, output: typed("object"),
 			description: "Fetch a single memory once you know its memory_id.", input: object(id),
 		},
 		{
-			name: "update_memory", title: "Update memory", hints: replaces, run: (*call).mem0Update, output: typed("object"),
+			name: "update_memory", title: "Update memory",
+			hints: replaces, run: (*call).mem0Update, output: typed("object"),
 			description: "Overwrite an existing memory's text.",
 			input:       object(id, must("text", text(api.MaxText).about("The text from now on."))),
 		},
 		{
-			name: "delete_memory", title: "Delete memory", hints: removes, run: (*call).mem0Delete, output: messageSchema,
+			name: "delete_memory", title: "Delete memory",
+			hints: removes, run: (*call).mem0Delete, output: messageSchema,
 			description: "Delete one memory after the user confirms its memory_id.", input: object(id),
 		},
 		{
-			name: "delete_all_memories", title: "Delete all memories", hints: removes, run: (*call).mem0DeleteAll,
-			description: "Delete every memory of the given user, agent, app or run. Only if the user asks for it.",
-			input:       object(entityFields()...), output: messageSchema,
+			name: "delete_all_memories", title: "Delete all memories",
+			hints: removes, run: (*call).mem0DeleteAll,
+			description: "Delete every memory of the given user, agent, app or run. " +
+				"Only if the user asks for it.",
+			input: object(entityFields()...), output: messageSchema,
 		},
 		mem0DeleteEntities(),
 		{
-			name: "list_entities", title: "List entities", hints: reads, run: (*call).mem0Entities, output: resultsSchema,
-			description: "List which users and apps currently hold memories.", input: object(),
+			name: "list_entities", title: "List entities",
+			hints: reads, run: (*call).mem0Entities, output: resultsSchema,
+			description: "List which users, agents and apps currently hold memories.", input: object(),
 		},
 	}
 }
@@ -89,7 +101,7 @@ func mem0Tools() []tool {
 func mem0DeleteEntities() tool {
 	return tool{
 		name: "delete_entities", title: "Delete entities", hints: removes, run: (*call).mem0DeleteEntity,
-		description: "Remove a user, agent, app or run with all its memories. Only if the user asks for it.",
+		description: "Remove a user, agent, app or run with its memories. Only if the user asks for it.",
 		input:       object(entityFields()...), output: messageSchema,
 	}
 }
@@ -97,9 +109,9 @@ func mem0DeleteEntities() tool {
 // maxAll bounds the memories that a tool reads for a list with a count.
 const maxAll = 10_000
 
-// all reads the memories that a filter selects, at most maxAll.
-func (c *call) all(f api.Filter) (out []api.Memory, err error) {
-	for cursor := ""; len(out) < maxAll; {
+// all reads the memories that a filter selects, at most limit.
+func (c *call) all(f api.Filter, limit int) (out []api.Memory, err error) {
+	for cursor := ""; len(out) < limit; {
 		page, err := c.verbs.List(c, c.target, f, cursor, api.MaxPage)
 		if err != nil {
 			return nil, err
@@ -109,11 +121,11 @@ func (c *call) all(f api.Filter) (out []api.Memory, err error) {
 			break
 		}
 	}
-	return out[:min(len(out), maxAll)], nil
+	return out[:min(len(out), limit)], nil
 }
 
 func (c *call) mem0List() (reply, error) {
-	f, err := c.mem0Filter()
+	e, f, err := c.mem0Filter()
 	if err != nil {
 		return reply{}, err
 	}
@@ -126,10 +138,16 @@ func (c *call) mem0List() (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	all, err := c.all(f)
+	var all []api.Memory
+	err = c.eachSpace(e, func() error {
+		more, err := c.all(f, maxAll)
+		all = append(all, more...)
+		return err
+	})
 	if err != nil {
 		return reply{}, err
 	}
+	slices.SortStableFunc(all, newer)
 	from := min((page-1)*size, len(all))
 	to := min(from+size, len(all))
 	results := []mem0Memory{}
@@ -146,34 +164,44 @@ func (c *call) mem0List() (reply, error) {
 	return inJSON(out)
 }
 
-func (c *call) mem0DeleteAll() (reply, error) {
+// deleteSpaces deletes what a call of mem0's tools names.
+func (c *call) deleteSpaces() error {
 	e, err := c.entity()
 	if err != nil {
-		return reply{}, err
+		return err
 	}
-	if _, err := c.verbs.DeleteAll(c, c.target, e.filter(), why); err != nil {
+	return c.eachSpace(e, func() error {
+		_, err := c.verbs.DeleteAll(c, c.target, api.Filter{Conversation: e.run}, why)
+		return err
+	})
+}
+
+func (c *call) mem0DeleteAll() (reply, error) {
+	if err := c.deleteSpaces(); err != nil {
 		return reply{}, err
 	}
 	return inJSON(map[string]any{"message": "Memories deleted successfully!"})
 }
 
-const scopeMissing = `{"error": "scope_missing", "detail": "Provide user_id, agent_id, app_id, or run_id before calling delete_entities."}`
+const scopeMissing = `{"error": "scope_missing", "detail": ` +
+	`"Provide user_id, agent_id, app_id, or run_id before calling delete_entities."}`
+
+// namesEntity are the names of what delete_entities needs one of.
+var namesEntity = []string{
+	"user_id", "userId", "user", "agent_id", "agentId", "app_id", "appId", "run_id", "runId",
+}
 
 func (c *call) mem0DeleteEntity() (reply, error) {
-	e, err := c.entity()
-	if err != nil {
-		return reply{}, err
-	}
-	if !c.args.has("user_id", "userId", "user", "agent_id", "agentId", "app_id", "appId", "run_id", "runId") {
+	if !c.args.has(namesEntity...) {
 		return reply{}, &saidError{scopeMissing}
 	}
-	if _, err := c.verbs.DeleteAll(c, c.target, e.filter(), why); err != nil {
+	if err := c.deleteSpaces(); err != nil {
 		return reply{}, err
 	}
 	return inJSON(map[string]any{"message": "Entity deleted successfully!"})
 }
 
-// mem0Named is a user or an app that has memories.
+// mem0Named is a user, an app or an agent that has memories.
 type mem0Named struct {
 	ID            string `json:"id"`
 	Name          string `json:"name"`
@@ -190,8 +218,11 @@ func (c *call) mem0Entities() (reply, error) {
 		}
 		for _, u := range page.Users {
 			byKey[mem0Named{u.User, u.User, "user", 0}] += u.Memories
-			if u.App != defaultApp {
-				byKey[mem0Named{u.App, u.App, "app", 0}] += u.Memories
+			if app := named(u.App); app != "" {
+				byKey[mem0Named{app, app, "app", 0}] += u.Memories
+			}
+			if agent := named(u.Project); agent != "" {
+				byKey[mem0Named{agent, agent, "agent", 0}] += u.Memories
 			}
 		}
 		n += len(page.Users)
@@ -208,5 +239,6 @@ func (c *call) mem0Entities() (reply, error) {
 	if results == nil {
 		results = []mem0Named{}
 	}
-	return inJSON(map[string]any{"count": len(results), "next": nil, "previous": nil, "results": results})
+	out := map[string]any{"count": len(results), "next": nil, "previous": nil, "results": results}
+	return inJSON(out)
 }

@@ -38,8 +38,8 @@ var (
 	tagsSchema = listOf(text(api.MaxTag), api.MaxTags)
 	itemSchema = object(
 		must("id", typed("string")), must("text", typed("string")), must("kind", typed("string")),
-		may("time", typed("string")), may("tags", anyList(typed("string"))), may("score", typed("number")),
-		may("state", typed("string")),
+		may("time", typed("string")), may("tags", anyList(typed("string"))),
+		may("score", typed("number")), may("state", typed("string")),
 	)
 	removedSchema = object(
 		must("deleted", anyList(typed("string"))), may("missing", anyList(typed("string"))),
@@ -54,13 +54,15 @@ func nativeTools() []tool {
 	return []tool{
 		{
 			name: "search_memory", title: "Search memory", hints: reads, run: (*call).search,
-			description: "Search what is remembered about the user: facts, passages of past conversations and " +
-				"documents, the best match first. Use it before answering a question that may depend on the user's " +
-				"past, preferences, people or projects. Ask with the words that the answer would have, for one " +
-				"thing at a time; if nothing fits, ask once more in other words.",
+			description: "Search what is remembered about the user: facts, passages of past " +
+				"conversations and documents, the best match first. Use it before answering a question " +
+				"that may depend on the user's past, preferences, people or projects. Ask with the " +
+				"words that the answer would have, for one thing at a time; if nothing fits, ask once " +
+				"more in other words.",
 			input: object(
 				must("query", text(api.MaxQuery).about("What to look for, as a question or in keywords.")),
-				may("limit", whole(1, api.MaxTopK).with("default", defaultFound).about("How many memories at most.")),
+				may("limit", whole(1, api.MaxTopK).with("default", defaultFound).
+					about("How many memories at most.")),
 				may("tags", tagsSchema.about("Only memories that have all of these tags.")),
 				userField,
 			),
@@ -68,9 +70,10 @@ func nativeTools() []tool {
 		},
 		{
 			name: "add_memories", title: "Save memories", hints: adds, run: (*call).addMemories,
-			description: "Save lasting facts about the user: preferences, people, projects, decisions, corrections, or " +
-				"what they ask you to remember. Write each as one sentence that is understood by itself. Saving what is " +
-				"known already does no harm; a newer statement takes the place of one that it contradicts.",
+			description: "Save lasting facts about the user: preferences, people, projects, decisions, " +
+				"corrections, or what they ask you to remember. Write each as one sentence that is " +
+				"understood by itself. Saving what is known already does no harm; a newer statement " +
+				"takes the place of one that it contradicts.",
 			input: object(
 				must("text", text(api.MaxText).about("The fact to save, in one sentence.")),
 				may("memories", listOf(text(api.MaxText), maxAdded).about("More facts to save with it.")),
@@ -78,13 +81,14 @@ func nativeTools() []tool {
 				userField,
 			),
 			output: object(must("results", anyList(object(
-				may("id", typed("string")), may("text", typed("string")), must("event", typed("string")), may("error", typed("string")),
+				may("id", typed("string")), may("text", typed("string")),
+				must("event", typed("string")), may("error", typed("string")),
 			)))),
 		},
 		{
 			name: "list_memories", title: "List memories", hints: reads, run: (*call).listMemories,
-			description: "List what is saved about the user, the newest first, without searching. For a question, " +
-				"search_memory finds more.",
+			description: "List what is saved about the user, the newest first, without searching. " +
+				"For a question, search_memory finds more.",
 			input: object(
 				may("limit", whole(1, api.MaxPage).with("default", defaultListed).about("How many at most.")),
 				may("cursor", text(maxCursor).about("The cursor of the page before, to continue.")),
@@ -100,12 +104,16 @@ func nativeTools() []tool {
 		{
 			name: "get_memory", title: "Get a memory", hints: reads, run: (*call).getMemory,
 			description: "Get one memory by its id, with all that is known of it.",
-			input:       object(must("id", text(idLimit).about("The id of the memory, as a search or a list gave it.")), userField),
-			output:      object(must("memory", typed("object"))),
+			input: object(
+				must("id", text(idLimit).about("The id of the memory, as a search or a list gave it.")),
+				userField,
+			),
+			output: object(must("memory", typed("object"))),
 		},
 		{
 			name: "update_memory", title: "Correct a memory", hints: replaces, run: (*call).updateMemory,
-			description: "Correct the text or the tags of a memory whose id you know. The version before it is kept.",
+			description: "Correct the text or the tags of a memory whose id you know. " +
+				"The version before it is kept.",
 			input: object(
 				must("id", text(idLimit).about("The id of the memory.")),
 				may("text", text(api.MaxText).about("What it says from now on.")),
@@ -116,25 +124,26 @@ func nativeTools() []tool {
 		},
 		{
 			name: "delete_memories", title: "Delete memories", hints: removes, run: (*call).deleteMemories,
-			description: "Delete memories by their ids, if the user wants them forgotten or they are wrong. " +
-				"They can be brought back for a day, but not by you.",
+			description: "Delete memories by their ids, if the user wants them forgotten or they are " +
+				"wrong. They can be brought back for a day, but not by you.",
 			input: object(
-				must("ids", listOf(text(idLimit), api.MaxIDs).with("minItems", 1).about("The ids of the memories.")),
+				must("ids", listOf(text(idLimit), api.MaxIDs).with("minItems", 1).
+					about("The ids of the memories.")),
 				userField,
 			),
 			output: removedSchema,
 		},
 		{
 			name: "delete_all_memories", title: "Delete everything", hints: removes, run: (*call).deleteAll,
-			description: "Delete everything that is remembered about the user. Only if the user asks for exactly that, " +
-				"and has confirmed it. It can be brought back for a day, but not by you.",
+			description: "Delete everything that is remembered about the user. Only if the user asks " +
+				"for exactly that, and has confirmed it. It can be brought back for a day, but not by you.",
 			input:  object(userField),
 			output: object(must("deleted", typed("integer")), may("undoUntil", typed("string"))),
 		},
 		{
 			name: "context", title: "Overview of the user", hints: reads, run: (*call).overview,
-			description: "Get an overview of what is known about the user: the most valuable facts and the latest " +
-				"conversations. Call it once, when a conversation begins and you know little.",
+			description: "Get an overview of what is known about the user: the most valuable facts and " +
+				"the latest conversations. Call it once, when a conversation begins and you know little.",
 			input: object(
 				may("facts", whole(1, maxFacts).with("default", defaultFacts).about("How many facts at most.")),
 				userField,

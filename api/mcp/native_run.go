@@ -53,7 +53,8 @@ func (i *item) line() string {
 	if i.State != "" {
 		state = ", " + i.State
 	}
-	return fmt.Sprintf("%s (%s, %.10s%s, id %s)", strings.Join(strings.Fields(i.Text), " "), i.Kind, i.Time, state, i.ID)
+	said := strings.Join(strings.Fields(i.Text), " ")
+	return fmt.Sprintf("%s (%s, %.10s%s, id %s)", said, i.Kind, i.Time, state, i.ID)
 }
 
 // lines returns memories in numbered lines.

@@ -12,31 +12,40 @@ func openMemoryTools() []tool {
 	said := object(must("result", typed("string")))
 	return []tool{
 		{
-			name: "add_memories", title: "Add memories", hints: adds, run: (*call).openAdd, output: resultsSchema,
-			description: "Add a new memory. Call it every time the user says something about themselves, their preferences, " +
-				"or anything that may be useful in a later conversation, and when they ask you to remember something.",
+			name: "add_memories", title: "Add memories",
+			hints: adds, run: (*call).openAdd, output: resultsSchema,
+			description: "Add a new memory. Call it every time the user says something about themselves, " +
+				"their preferences, or anything that may be useful in a later conversation, and when they " +
+				"ask you to remember something.",
 			input: object(
 				must("text", text(api.MaxText).about("What to remember.")),
-				may("infer", typed("boolean").with("default", true).about("Ignored: the text is kept as it is.")),
+				may("infer", typed("boolean").with("default", true).
+					about("Ignored: the text is kept as it is.")),
 			),
 		},
 		{
-			name: "search_memory", title: "Search memory", hints: reads, run: (*call).openSearch, output: resultsSchema,
+			name: "search_memory", title: "Search memory",
+			hints: reads, run: (*call).openSearch, output: resultsSchema,
 			description: "Search through stored memories. Call it every time the user asks anything.",
 			input:       object(must("query", text(api.MaxQuery).about("What to look for."))),
 		},
 		{
-			name: "list_memories", title: "List memories", hints: reads, run: (*call).openList, output: resultsSchema,
+			name: "list_memories", title: "List memories",
+			hints: reads, run: (*call).openList, output: resultsSchema,
 			description: "List all memories in the user's memory.", input: object(),
 		},
 		{
-			name: "delete_memories", title: "Delete memories", hints: removes, run: (*call).openDelete, output: said,
+			name: "delete_memories", title: "Delete memories",
+			hints: removes, run: (*call).openDelete, output: said,
 			description: "Delete specific memories by their ids.",
-			input:       object(must("memory_ids", listOf(text(idLimit), api.MaxIDs).about("The ids of the memories."))),
+			input: object(must("memory_ids", listOf(text(idLimit), api.MaxIDs).
+				about("The ids of the memories."))),
 		},
 		{
-			name: "delete_all_memories", title: "Delete all memories", hints: removes, run: (*call).openDeleteAll, output: said,
-			description: "Delete all memories in the user's memory. Only if the user asks for it.", input: object(),
+			name: "delete_all_memories", title: "Delete all memories",
+			hints: removes, run: (*call).openDeleteAll, output: said,
+			description: "Delete all memories in the user's memory. Only if the user asks for it.",
+			input:       object(),
 		},
 	}
 }
@@ -53,7 +62,9 @@ type openMemory struct {
 }
 
 func openOf(m *api.Memory) openMemory {
-	return openMemory{ID: m.ID, Memory: m.Text, Hash: mem0Hash(m.Text), CreatedAt: m.CreatedAt, UpdatedAt: m.UpdatedAt}
+	return openMemory{
+		ID: m.ID, Memory: m.Text, Hash: mem0Hash(m.Text), CreatedAt: m.CreatedAt, UpdatedAt: m.UpdatedAt,
+	}
 }
 
 func (c *call) openAdd() (reply, error) {
@@ -88,7 +99,7 @@ func (c *call) openSearch() (reply, error) {
 }
 
 func (c *call) openList() (reply, error) {
-	all, err := c.all(api.Filter{Kinds: []string{kindFact}})
+	all, err := c.all(api.Filter{Kinds: []string{kindFact}}, api.MaxPage)
 	if err != nil {
 		return reply{}, err
 	}

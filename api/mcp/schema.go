@@ -45,9 +45,13 @@ func (s schema) with(keyword string, v any) schema {
 	return out
 }
 
-func typed(name string) schema         { return schema{"type": name} }
-func text(limit int) schema            { return schema{"type": "string", "maxLength": limit} }
-func whole(low, high int) schema       { return schema{"type": "integer", "minimum": low, "maximum": high} }
-func listOf(of schema, max int) schema { return schema{"type": "array", "items": of, "maxItems": max} }
-func oneOf(values ...string) schema    { return schema{"type": "string", "enum": values} }
-func anyList(of schema) schema         { return schema{"type": "array", "items": of} }
+// typed returns the schema of a type, and the others those of what they name.
+func typed(name string) schema      { return schema{"type": name} }
+func text(limit int) schema         { return typed("string").with("maxLength", limit) }
+func oneOf(values ...string) schema { return typed("string").with("enum", values) }
+func anyList(of schema) schema      { return typed("array").with("items", of) }
+
+func listOf(of schema, limit int) schema { return anyList(of).with("maxItems", limit) }
+func whole(low, high int) schema {
+	return typed("integer").with("minimum", low).with("maximum", high)
+}

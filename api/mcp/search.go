@@ -13,13 +13,16 @@ const maxTitle = 80
 // searchTools returns search and fetch as ChatGPT's connectors and its deep
 // research call them: one string each.
 func searchTools() []tool {
-	result := object(must("id", typed("string")), must("title", typed("string")), must("url", typed("string")))
+	result := object(
+		must("id", typed("string")), must("title", typed("string")), must("url", typed("string")),
+	)
 	return []tool{
 		{
 			name: "search", title: "Search", hints: reads, run: (*call).searchDocuments,
-			description: "Search what is remembered about the user. Returns ids, titles and links; fetch returns the text.",
-			input:       object(must("query", text(api.MaxQuery).about("What to look for."))),
-			output:      object(must("results", anyList(result))),
+			description: "Search what is remembered about the user. Returns ids, titles and links; " +
+				"fetch returns the text.",
+			input:  object(must("query", text(api.MaxQuery).about("What to look for."))),
+			output: object(must("results", anyList(result))),
 		},
 		{
 			name: "fetch", title: "Fetch", hints: reads, run: (*call).fetchDocument,
@@ -75,10 +78,11 @@ func (c *call) fetchDocument() (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	out := document{ID: m.ID, Title: titleOf(m.Text), Text: m.Text, URL: c.link(m.ID), Metadata: map[string]string{}}
+	out := document{m.ID, titleOf(m.Text), m.Text, c.link(m.ID), map[string]string{}}
 	for name, v := range map[string]string{
-		"kind": m.Kind, "time": m.EventTime, "state": m.State, "source": m.Source, "conversation": m.Conversation,
-		"speaker": m.Speaker, "resource_uri": m.ResourceURI, "tags": strings.Join(m.Tags, ", "),
+		"kind": m.Kind, "time": m.EventTime, "state": m.State, "source": m.Source,
+		"conversation": m.Conversation, "speaker": m.Speaker, "resource_uri": m.ResourceURI,
+		"tags": strings.Join(m.Tags, ", "),
 	} {
 		if v != "" {
 			out.Metadata[name] = v

@@ -82,12 +82,17 @@ func newFace(o Options) *face {
 	)
 	for _, t := range toolsOf(o.Compat) {
 		f.tools[t.name] = t
-		f.server.AddTool(t.described(), func(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
-			se, _ := ctx.Value(sessionKey{}).(session)
-			return f.call(ctx, se, t, req.Params.Arguments), nil
-		})
+		f.server.AddTool(t.described(), f.handler(t))
 	}
 	return f
+}
+
+// handler returns what the server calls for a tool.
+func (f *face) handler(t *tool) sdk.ToolHandler {
+	return func(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+		se, _ := ctx.Value(sessionKey{}).(session)
+		return f.call(ctx, se, t, req.Params.Arguments), nil
+	}
 }
 
 // toolsOf returns the tools of Remora with those of the named sets. Of tools
@@ -120,8 +125,8 @@ func toolsOf(sets []string) (out []*tool) {
 			add(searchTools())
 		}
 	}
-	if at, ok := byName["delete_entities"]; ok && slices.Contains(sets, SetMem0) && slices.Contains(sets, SetReference) {
-		out[at] = eitherEntities(mem0DeleteEntities(), graphDeleteEntities())
+	if slices.Contains(sets, SetMem0) && slices.Contains(sets, SetReference) {
+		out[byName["delete_entities"]] = eitherEntities(mem0DeleteEntities(), graphDeleteEntities())
 	}
 	return out
 }
@@ -146,7 +151,9 @@ func (t *tool) described() *sdk.Tool {
 const callTimeout = time.Minute
 
 // call runs a tool. Whatever happens, the answer is a result.
-func (f *face) call(ctx context.Context, se session, t *tool, raw json.RawMessage) (res *sdk.CallToolResult) {
+func (f *face) call(
+	ctx context.Context, se session, t *tool, raw json.RawMessage,
+) (res *sdk.CallToolResult) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	if se.gone != nil {
@@ -189,7 +196,8 @@ func failed(text string) *sdk.CallToolResult {
 }
 
 func answered(r reply) *sdk.CallToolResult {
-	return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: r.text}}, StructuredContent: r.data}
+	said := []sdk.Content{&sdk.TextContent{Text: r.text}}
+	return &sdk.CallToolResult{Content: said, StructuredContent: r.data}
 }
 
 // whose takes the user from the arguments, if they name one.

@@ -11,7 +11,9 @@ import (
 type Verbs interface {
 	Search(ctx context.Context, t api.Target, q api.Search) (api.Results, error)
 	Add(ctx context.Context, t api.Target, d api.Draft) (api.Added, error)
-	List(ctx context.Context, t api.Target, f api.Filter, cursor string, limit int) (api.Memories, error)
+	List(
+		ctx context.Context, t api.Target, f api.Filter, cursor string, limit int,
+	) (api.Memories, error)
 	Get(ctx context.Context, t api.Target, id string) (api.Memory, error)
 	Update(ctx context.Context, t api.Target, id string, d api.Patch) (api.Memory, error)
 	Delete(ctx context.Context, t api.Target, why string, ids ...string) (api.Removed, error)
@@ -56,7 +58,9 @@ func (l *local) Add(ctx context.Context, t api.Target, d api.Draft) (api.Added, 
 	return l.s.Add(ctx, l.p, t, d, source)
 }
 
-func (l *local) List(ctx context.Context, t api.Target, f api.Filter, cursor string, limit int) (api.Memories, error) {
+func (l *local) List(
+	ctx context.Context, t api.Target, f api.Filter, cursor string, limit int,
+) (api.Memories, error) {
 	f.Tags = l.tags(f.Tags)
 	return l.s.List(ctx, l.p, t, f, cursor, limit)
 }
@@ -65,7 +69,9 @@ func (l *local) Get(ctx context.Context, t api.Target, id string) (api.Memory, e
 	return l.s.Get(ctx, l.p, t, id, false)
 }
 
-func (l *local) Update(ctx context.Context, t api.Target, id string, d api.Patch) (api.Memory, error) {
+func (l *local) Update(
+	ctx context.Context, t api.Target, id string, d api.Patch,
+) (api.Memory, error) {
 	if d.Tags != nil {
 		tags := l.tags(*d.Tags)
 		d.Tags = &tags
@@ -73,20 +79,28 @@ func (l *local) Update(ctx context.Context, t api.Target, id string, d api.Patch
 	return l.s.Update(ctx, l.p, t, id, 0, d)
 }
 
-func (l *local) Delete(ctx context.Context, t api.Target, why string, ids ...string) (api.Removed, error) {
+func (l *local) Delete(
+	ctx context.Context, t api.Target, why string, ids ...string,
+) (api.Removed, error) {
 	return l.s.Delete(ctx, l.p, t, why, ids...)
 }
 
-func (l *local) DeleteAll(ctx context.Context, t api.Target, f api.Filter, why string) (api.Removed, error) {
+func (l *local) DeleteAll(
+	ctx context.Context, t api.Target, f api.Filter, why string,
+) (api.Removed, error) {
 	f.Tags = l.tags(f.Tags)
 	return l.s.DeleteAll(ctx, l.p, t, f, why)
 }
 
-func (l *local) Context(ctx context.Context, t api.Target, q api.ContextRequest) (api.Context, error) {
+func (l *local) Context(
+	ctx context.Context, t api.Target, q api.ContextRequest,
+) (api.Context, error) {
 	return l.s.Context(ctx, l.p, t, q)
 }
 
-func (l *local) Users(ctx context.Context, t api.Target, after string, limit int) (api.Users, error) {
+func (l *local) Users(
+	ctx context.Context, t api.Target, after string, limit int,
+) (api.Users, error) {
 	return l.s.Users(ctx, l.p, t, after, limit)
 }
 
@@ -98,11 +112,15 @@ func (l *local) ReadFile(ctx context.Context, t api.Target, path string) (api.Fi
 	return l.s.ReadFile(ctx, l.p, t, path)
 }
 
-func (l *local) WriteFile(ctx context.Context, t api.Target, path, content, why string) (api.File, error) {
+func (l *local) WriteFile(
+	ctx context.Context, t api.Target, path, content, why string,
+) (api.File, error) {
 	return l.s.WriteFile(ctx, l.p, t, path, content, why)
 }
 
-func (l *local) DeleteFile(ctx context.Context, t api.Target, path, why string) (api.Removed, error) {
+func (l *local) DeleteFile(
+	ctx context.Context, t api.Target, path, why string,
+) (api.Removed, error) {
 	return l.s.DeleteFile(ctx, l.p, t, path, why)
 }
 

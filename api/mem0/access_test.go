@@ -31,7 +31,7 @@ func exchanges(id, event, export string) []exchange {
 		{"POST", "/v3/memories/search/", obj{"query": "violin", "filters": obj{"user_id": "ann"}}, 0, false},
 		{"POST", "/v2/memories/", one, 0, false},
 		{"POST", "/v2/memories/search/", obj{"query": "violin", "filters": obj{"user_id": "ann"}}, 0, false},
-		{"POST", "/v1/memories/", obj{"messages": message, "user_id": "ann"}, 0, false},
+		{"POST", "/v1/memories/", obj{"messages": message, "user_id": "ann", "infer": false}, 0, false},
 		{"GET", "/v1/memories/?user_id=ann", nil, 0, false},
 		{"POST", "/v1/memories/search/", obj{"query": "violin", "user_id": "ann"}, 0, false},
 		{"GET", "/v1/memories/" + id + "/", nil, 404, false},

@@ -236,6 +236,9 @@ func (c *call) addVerbatim(as shape, q *addRequest, t api.Target, messages []api
 	}
 	for i := range drafts {
 		added, err := c.service.Add(c.r.Context(), c.p, t, drafts[i], "mem0")
+		if err == nil && added.Memory.ID == "" { // said before it was deleted
+			continue
+		}
 		if err == nil && added.Event == "known" {
 			e.known = append(e.known, added.Memory.ID)
 			_, err = c.label(c.r.Context(), &added.Memory, l, whyLabelled)

@@ -192,3 +192,33 @@ func TestMetadataRoundTrip(t *testing.T) {
 		t.Errorf("more than fits: %d %s", a.status, a.body)
 	}
 }
+
+// What was said before it was deleted does not come back.
+func TestDeletedIsNotAddedAgain(t *testing.T) {
+	in := start(t, identity.TenantAuto)
+	id := in.addFact(adminToken, "gus", "The oven is broken.")
+	in.as(adminToken, "DELETE", "/v1/memories/"+id+"/", nil)
+	old := obj{"messages": say("The oven is broken."), "user_id": "gus", "infer": false, "timestamp": 1700000000}
+	if v := in.as(adminToken, "POST", "/v3/memories/add/", old); len(results(v)) != 0 {
+		t.Errorf("an old message: %v", v)
+	}
+	delete(old, "timestamp")
+	if v := in.as(adminToken, "POST", "/v3/memories/add/", old); len(results(v)) != 1 {
+		t.Errorf("said again: %v", v)
+	}
+}
+
+// What was said long ago is kept as long as what is said now.
+func TestLongAgo(t *testing.T) {
+	in := start(t, identity.TenantAuto)
+	in.add(adminToken, obj{"messages": say("Remember that my locker is number nine.", "I will.", "The pool opens at seven in the morning.", "Yes."), "user_id": "ida", "timestamp": 1000000000})
+	all := in.all(adminToken, "ida")
+	if len(all) != 2 {
+		t.Fatalf("memories: %v", texts(all))
+	}
+	for _, m := range all {
+		if at := m["created_at"].(string); !strings.HasPrefix(at, "2001-09-09T01:46:4") {
+			t.Errorf("created_at %s", at)
+		}
+	}
+}

@@ -44,6 +44,7 @@ type events struct {
 	byID    map[string]*event
 	order   []*event // oldest first
 	waiting []*event
+	open    int // events that are not over
 	working bool
 }
 
@@ -73,9 +74,10 @@ func (x *events) begin(p api.Principal, owner api.Target, l labels) (*event, err
 	e := &event{id: newID(), p: p, owner: owner, labels: l, begun: x.face.service.Now(), status: statusPending, done: make(chan struct{})}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if len(x.waiting) >= maxEvents {
+	if x.open >= maxEvents {
 		return nil, api.ErrBusy
 	}
+	x.open++
 	x.byID[e.id] = e
 	x.order = append(x.order, e)
 	if len(x.order) > maxEvents {
@@ -106,6 +108,7 @@ func (x *events) handedIn(e *event, turns []string) {
 func (x *events) end(e *event, status, failure string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	x.open--
 	e.status, e.failure, e.ended = status, failure, x.face.service.Now()
 	close(e.done)
 }
@@ -180,7 +183,7 @@ func (c *call) become(ctx context.Context, e *event) (out []api.Memory, err erro
 	}
 	for _, turn := range e.turns {
 		of, err := c.ofTurn(ctx, v, turn)
-		if err != nil && !errors.Is(err, api.ErrNotFound) {
+		if err != nil {
 			return nil, err
 		}
 		out = append(out, of...)

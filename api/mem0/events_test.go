@@ -34,13 +34,13 @@ func TestEventsWait(t *testing.T) {
 	pending := in.as(adminToken, "POST", "/v3/memories/add/", body).(obj)
 	x := in.handler.(*face).events
 	x.mu.Lock()
-	x.waiting = append(x.waiting, make([]*event, maxEvents)...)
+	x.open += maxEvents - 1
 	x.mu.Unlock()
 	if a := in.do(adminToken, "POST", "/v3/memories/add/", body); a.status != 429 || a.header.Get("Retry-After") == "" {
 		t.Errorf("with a full list: %d %s", a.status, a.body)
 	}
 	x.mu.Lock()
-	x.waiting = nil
+	x.open -= maxEvents - 1
 	x.mu.Unlock()
 	if a := in.do(adminToken, "POST", "/v3/memories/", obj{"filters": obj{"user_id": "ann"}}); a.status != 503 {
 		t.Errorf("without a store: %d %s", a.status, a.body)

@@ -208,6 +208,13 @@ func TestSearch(t *testing.T) {
 	if v := in.as(adminToken, "POST", "/search", obj{"query": "boat", "user_id": "ida"}); len(results(v)) != 1 {
 		t.Errorf("self-hosted: %v", v)
 	}
+	in.as(adminToken, "POST", "/v3/memories/add/", obj{"messages": say("My boat hides a safe."), "user_id": "ida", "infer": false, "categories": []string{"private"}})
+	if got := find(obj{"query": "boat safe", "filters": obj{"user_id": "ida"}}); strings.Contains(fmt.Sprint(got), "hides") {
+		t.Errorf("a private memory is found: %v", got)
+	}
+	if got := in.all(adminToken, "ida"); len(got) != 2 {
+		t.Errorf("a private memory is not listed: %v", texts(got))
+	}
 	m := results(in.as(adminToken, "POST", "/api/v1/memories/search", obj{"query": "boat", "user_id": "ida"}))[0]
 	for _, field := range []string{"id", "memory", "score", "metadata"} {
 		if _, ok := m[field]; !ok {

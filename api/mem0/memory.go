@@ -86,6 +86,12 @@ func (c *call) update(id string, q *updateRequest) (api.Memory, error) {
 		return api.Memory{}, err
 	}
 	patch := api.Patch{Text: q.Text}
+	if q.Text != nil && *q.Text != "" && audited(&before) {
+		// In quotation marks, as audits write it: of a paraphrase it would be
+		// unknown which words it was made of, and it would go with any of them.
+		text := `"` + *q.Text + `"`
+		patch.Text = &text
+	}
 	if len(q.Metadata) > 0 && string(q.Metadata) != "null" {
 		l := readLabels(before.Tags)
 		if l.metadata, err = metadataOf(q.Metadata); err != nil {

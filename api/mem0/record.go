@@ -59,13 +59,17 @@ func createdAt(m *api.Memory) string { return cmp.Or(m.EventTime, m.CreatedAt) }
 // statementOf returns the text of a memory without the quotation marks that
 // audits put around the user's own words.
 func statementOf(m *api.Memory) string {
-	if m.Kind == string(storage.KindFact) && m.Turn != "" {
+	if audited(m) {
 		if quote, dates, quoted := extract.Quotation(m.Text); quoted {
 			return quote + dates
 		}
 	}
 	return m.Text
 }
+
+// audited reports whether a memory is a fact that an audit has made of what was
+// said.
+func audited(m *api.Memory) bool { return m.Kind == string(storage.KindFact) && m.Turn != "" }
 
 // ownerOf returns the target that a memory is in.
 func ownerOf(m *api.Memory) api.Target {

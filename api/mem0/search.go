@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -129,7 +128,9 @@ const maxStandIns = 20
 // searchSpace searches what one user told one app or agent. Facts and passages
 // are searched apart, because a fact and the passage that it was made of say
 // the same, and only the better one would be found. Where a passage matches
-// that is not shown, the facts of its turn stand for it.
+// that is not shown, the facts of its turn stand for it. Private memories are
+// left out: programs put what is found into prompts, and no policy can decide
+// where these go.
 func (c *call) searchSpace(ctx context.Context, t api.Target, s *selection, question string) ([]hit, error) {
 	q := api.Search{Query: question, TopK: api.MaxTopK, Kinds: statements}
 	if run := s.run(); run != "" {
@@ -145,17 +146,16 @@ func (c *call) searchSpace(ctx context.Context, t api.Target, s *selection, ques
 		return nil, err
 	}
 	scale := scaleOf(&stated, &said)
-	if len(stated.Results)+len(said.Results) == 0 {
-		return nil, nil
-	}
-	v, err := c.open(ctx, t)
-	if err != nil {
-		return nil, err
+	v := &space{target: t}
+	if len(said.Results) > 0 { // only they depend on other memories
+		if v, err = c.open(ctx, t); err != nil {
+			return nil, err
+		}
 	}
 	found, stood := map[string]bool{}, map[string]bool{}
 	var out []hit
 	take := func(m *api.Memory, score float64) {
-		if !found[m.ID] && v.shows(m) && s.takes(m) {
+		if !found[m.ID] && v.shows(m) && s.takes(m) && !slices.Contains(m.Tags, storage.PrivateTag) {
 			found[m.ID] = true
 			out = append(out, hit{*m, min(score*scale, 1)})
 		}
@@ -174,7 +174,7 @@ func (c *call) searchSpace(ctx context.Context, t api.Target, s *selection, ques
 		}
 		stood[r.Memory.Turn] = true
 		stand, err := c.ofTurn(ctx, v, r.Memory.Turn)
-		if err != nil && !errors.Is(err, api.ErrNotFound) {
+		if err != nil {
 			return nil, err
 		}
 		for k := range stand {

@@ -142,7 +142,10 @@ func (c *call) ofTurn(ctx context.Context, v *space, turn string) (out []api.Mem
 			continue
 		}
 		m, err := c.service.Get(ctx, c.p, v.target, f.id, false)
-		if err != nil {
+		switch {
+		case isNotFound(err): // deleted meanwhile
+			continue
+		case err != nil:
 			return nil, err
 		}
 		out = append(out, m)

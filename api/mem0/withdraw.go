@@ -26,7 +26,7 @@ const (
 // for sentences that other facts were made of, too.
 func (c *call) withdraw(ctx context.Context, m *api.Memory, why string) error {
 	quote, _, quoted := extract.Quotation(m.Text)
-	if m.Kind != string(storage.KindFact) || m.Turn == "" || !quoted {
+	if !audited(m) || !quoted {
 		return nil
 	}
 	v, err := c.space(ctx, m)

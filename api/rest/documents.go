@@ -2,6 +2,7 @@ package rest
 
 import (
 	"net/http"
+	"strings"
 
 	"github.com/remora-proxy/remora/api"
 	"github.com/remora-proxy/remora/api/request"
@@ -14,12 +15,22 @@ func (c *call) addResource() error {
 	}
 	q := c.r.URL.Query()
 	res, err := c.service.AddResource(c.r.Context(), c.p, c.t, api.Document{
-		URI: q.Get("resource_uri"), Name: q.Get("name"), MediaType: c.r.Header.Get("Content-Type"), Tags: q["tag"], Body: body,
+		URI: q.Get("resource_uri"), Name: q.Get("name"), MediaType: documentType(c.r.Header.Get("Content-Type")), Tags: q["tag"], Body: body,
 	})
 	if err != nil {
 		return err
 	}
 	return c.write(http.StatusCreated, res)
+}
+
+// documentType returns the media type of a document, or "" for what clients send
+// that know of none, such as curl with --data-binary.
+func documentType(header string) string {
+	switch base, _, _ := strings.Cut(header, ";"); strings.ToLower(strings.TrimSpace(base)) {
+	case "application/octet-stream", "application/x-www-form-urlencoded":
+		return ""
+	}
+	return header
 }
 
 func (c *call) resources() error {

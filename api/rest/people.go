@@ -2,10 +2,14 @@ package rest
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/remora-proxy/remora/api"
 	"github.com/remora-proxy/remora/api/imports"
@@ -117,15 +121,15 @@ func (c *call) importFile() error {
 		return api.ErrTooLarge
 	}
 	q := c.r.URL.Query()
+	name, err := fileName(q.Get("name"))
+	if err != nil {
+		return err
+	}
 	dir, err := os.MkdirTemp("", "remora-import-")
 	if err != nil {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	name := filepath.Base(filepath.Clean("/" + q.Get("name")))
-	if name == "/" || name == "." {
-		name = "export"
-	}
 	path := filepath.Join(dir, name)
 	if err := save(path, c.r.Body); err != nil {
 		return err
@@ -140,6 +144,25 @@ func (c *call) importFile() error {
 		return err
 	}
 	return c.write(http.StatusOK, report)
+}
+
+// maxFileName bounds the name of an export's file, in bytes.
+const maxFileName = 200
+
+// fileName returns the last part of the name that a client gives an export, by
+// which its format may be detected.
+func fileName(given string) (string, error) {
+	if !utf8.ValidString(given) || strings.ContainsFunc(given, unicode.IsControl) {
+		return "", &api.FieldError{Field: "name", Why: "must be printable UTF-8"}
+	}
+	name := filepath.Base(filepath.Clean("/" + given))
+	switch {
+	case len(name) > maxFileName:
+		return "", &api.FieldError{Field: "name", Why: fmt.Sprintf("must have at most %d bytes", maxFileName)}
+	case name == "/":
+		return "export", nil
+	}
+	return name, nil
 }
 
 func save(path string, body io.Reader) error {

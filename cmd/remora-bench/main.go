@@ -1,5 +1,5 @@
 // Command remora-bench measures Remora: what it costs on the way of the
-// traffic, and how well and how fast it recalls.
+// traffic, how well and how fast it recalls, and how fast its control plane is.
 //
 // Every command generates its own input from a fixed seed or reads it from a
 // file that it is given, talks to the loopback interface only unless a target
@@ -18,6 +18,7 @@ import (
 	"syscall"
 
 	"github.com/remora-proxy/remora/cmd/remora-bench/cli"
+	"github.com/remora-proxy/remora/cmd/remora-bench/control"
 	"github.com/remora-proxy/remora/cmd/remora-bench/load"
 	"github.com/remora-proxy/remora/cmd/remora-bench/quality"
 )
@@ -38,6 +39,7 @@ func commands() []command {
 		{"recall", "how well memories are found, and how fast, on conversations with questions", quality.RunRecall},
 		{"gate", "how well it is decided to recall nothing", quality.RunGate},
 		{"scale", "what a growing memory costs: one user of 1k to 1M memories, 1 to 10,000 users", quality.RunScale},
+		{"control", "the control plane on a million memories: latency, an export's memory, what it costs the traffic", control.Run},
 		{"redact", "how many secrets and personal data are found, what is taken for such, and what it costs", quality.RunRedact},
 		{"upstream", "the mock upstream that load measures against", load.RunUpstream},
 		{"reverseproxy", "the tuned bare httputil.ReverseProxy that ratios refer to", load.RunReverseProxy},

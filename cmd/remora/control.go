@@ -12,12 +12,16 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
 	"github.com/remora-proxy/remora/api"
 	"github.com/remora-proxy/remora/api/gateway"
+	"github.com/remora-proxy/remora/api/mcp"
+	"github.com/remora-proxy/remora/api/mem0"
 	"github.com/remora-proxy/remora/api/rest"
+	"github.com/remora-proxy/remora/cmd/remora/client"
 	"github.com/remora-proxy/remora/cmd/remora/config"
 	"github.com/remora-proxy/remora/proxy"
 	"github.com/remora-proxy/remora/proxy/backend"
@@ -77,6 +81,7 @@ func readToken(path string) (string, error) {
 
 // newService returns the verbs of the control plane.
 func (s *system) newService(token string, redactor *redact.Redactor) *api.Service {
+	s.plane.token = token
 	var upstreams []string
 	for _, u := range s.config.Proxy.Upstreams {
 		upstreams = append(upstreams, u.Name)
@@ -123,6 +128,27 @@ func directorySize(dir string) (n int64) {
 	return n
 }
 
+// plane is the control plane, made when it is first needed.
+type plane struct {
+	once    sync.Once
+	handler http.Handler // for the listener
+	local   http.Handler // for commands of this machine's user
+	token   string       // of the admin
+}
+
+// controlPlane returns the control plane, which is there even if no listener
+// is.
+func (s *system) controlPlane() *plane {
+	s.plane.once.Do(func() {
+		s.plane.handler = s.controlHandler()
+		local := http.NewServeMux()
+		local.Handle("/", s.plane.handler)
+		local.Handle(client.FilesRoute, client.FilesHandler(s.service))
+		s.plane.local = local
+	})
+	return &s.plane
+}
+
 // controlHandler returns all faces of the control plane.
 func (s *system) controlHandler() http.Handler {
 	mux := http.NewServeMux()
@@ -154,7 +180,7 @@ func (s *system) newControl(log *slog.Logger) (*listener.Server, error) {
 	}
 	own := c.Server
 	own.Listen, own.Drain, own.Limit, own.MaxHeaderBytes = c.API.Listen, controlDrain, nil, 64<<10
-	server := listener.New(s.controlHandler(), own, log)
+	server := listener.New(s.controlPlane().handler, own, log)
 	err := server.Listen()
 	switch {
 	case err == nil:
@@ -168,6 +194,11 @@ func (s *system) newControl(log *slog.Logger) (*listener.Server, error) {
 
 // mountFaces mounts the faces besides REST.
 func (s *system) mountFaces(mux *http.ServeMux) {
+	mux.Handle("/mcp", mcp.Handler(s.service, mcp.Options{Compat: s.config.API.MCP, Version: readBuild().version, Log: s.log}))
+	old := mem0.Handler(s.service, mem0.Options{Log: s.log})
+	mux.Handle("/compat/mem0/", http.StripPrefix("/compat/mem0", old))
+	mux.Handle("/api/v1/memories", old)
+	mux.Handle("/api/v1/memories/", old)
 	mux.Handle("/compat/gateway/", http.StripPrefix("/compat/gateway", gateway.Handler(s.service, gateway.Options{Log: s.log})))
 }
 

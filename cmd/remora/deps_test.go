@@ -18,6 +18,7 @@ const module = "github.com/remora-proxy/remora/"
 var layers = map[string]int{
 	"storage/wire":              -1, // below the vocabulary, whose memories it encodes
 	"cmd/remora":                7,
+	"cmd/remora/client":         6,
 	"cmd/remora/config":         5,
 	"cmd/remora-bench":          7,
 	"cmd/remora-bench/load":     5,
@@ -28,6 +29,8 @@ var layers = map[string]int{
 	"cmd/remora-bench/cli":      0,
 	"cmd/remora-bench/prose":    0,
 	"api/gateway":               6,
+	"api/mcp":                   6,
+	"api/mem0":                  6,
 	"api/request":               5,
 	"api":                       4,
 	"proxy":                     4,
@@ -107,7 +110,11 @@ var homes = []struct {
 		"Bodies are read in the dialects only. Elsewhere JSON from outside goes through a guard against depth and duplicate keys first, or through encoding/json."},
 	{"github.com/HdrHistogram/hdrhistogram-go", []string{"cmd/remora-bench/load"}, "Latencies are counted where the load is measured; the program has OpenTelemetry's histograms."},
 	{"github.com/KimMachineGun/automemlimit", []string{"cmd/remora", "cmd/remora/config"}, "The memory limit of a process is decided where the program is put together."},
+	{"github.com/modelcontextprotocol/go-sdk", []string{"api/mcp"}, "MCP is spoken by one face; the verbs behind its tools know nothing of it."},
 	{"github.com/spf13/", []string{"cmd/remora"}, "cobra and pflag read the command line; nothing below it has flags."},
+	{"github.com/schollz/progressbar", []string{"cmd/remora/client"}, "Progress is for people who wait at a terminal."},
+	{"github.com/rivo/uniseg", []string{"cmd/remora/client"}, "How wide a text is on a terminal, tables know."},
+	{"golang.org/x/term", []string{"cmd/remora/client"}, "How wide a terminal is, tables know."},
 	{"github.com/dgraph-io/", []string{"storage/badger"}, storeReason},
 	{"go.opentelemetry.io/otel/sdk", []string{"cmd/remora"}, otelReason},
 	{"go.opentelemetry.io/otel/exporters", []string{"cmd/remora"}, otelReason},

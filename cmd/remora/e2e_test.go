@@ -190,7 +190,7 @@ func TestScripts(t *testing.T) {
 		RequireExplicitExec: true,
 		Deadline:            time.Now().Add(8 * patience), // what hangs is told with its output
 		Setup: func(e *testscript.Env) error {
-			for _, name := range []string{"ADDRESS", "MODEL", "EMBEDDINGS", "CLOSED"} {
+			for _, name := range []string{"ADDRESS", "MODEL", "EMBEDDINGS", "CLOSED", "API"} {
 				address, err := free.next()
 				if err != nil {
 					return err

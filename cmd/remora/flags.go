@@ -96,12 +96,6 @@ type valueOf struct {
 // Type returns the kind.
 func (v valueOf) Type() string { return v.kind }
 
-// newFlags and parseFlags are what store.go calls. Its arguments have been
-// checked by then.
-func newFlags(command, streams) *pflag.FlagSet { return nil }
-
-func parseFlags(*pflag.FlagSet, []string) error { return nil }
-
 // configFlags defines the flags of the most common settings; all others are in
 // the file and the environment.
 func configFlags(f *pflag.FlagSet) *config.Overrides {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/remora-proxy/remora/cmd/remora/client"
 	"github.com/remora-proxy/remora/cmd/remora/config"
 	"github.com/remora-proxy/remora/persist"
 	"github.com/remora-proxy/remora/storage"
@@ -23,15 +24,18 @@ func forgetCommand() command {
 		name:    "forget",
 		summary: "forget memories, a conversation, a user or everything",
 		usage: `remora forget ID...              memories, by the ids that remora list shows, and the facts that came from them; what
-                                 precedes an id's dot names everything said in that turn, including the answer
+                                 precedes an id's dot names everything said in that turn, including the answer;
+                                 remora undo brings them back for 24 hours
+       remora forget --now ID...        the same at once, and never to come back
        remora forget --conversation ID  all that was said in it
        remora forget --all --user USER  a user, with the key that the memories and their backups are sealed with
        remora forget --all --tenant T   all users of a tenant; without --tenant or --user, of the store
        remora forget --dismiss ID...    requests of remora list --forget, without forgetting anything
-       each with [--user USER] [--tenant TENANT] [--app APP] [--project PROJECT] [--data DIRECTORY] [--config FILE]
+       each with [--yes], [--user USER] [--tenant TENANT] [--app APP] [--project PROJECT] [--data DIRECTORY] [--config FILE];
+       ids without --now, and --conversation, also with [--server URL] [--token-file FILE]
 
-It is deleted from the disk, from what is searched, and from what current conversations repeat. It also works while Remora
-runs, on the same machine and as the same user. It can't be undone.`,
+It is deleted from what is searched, and from what current conversations repeat; with --now, --conversation and --all also
+from the disk, which can't be undone. It also works while Remora runs, on the same machine and as the same user.`,
 		define: forgetMemories, maxArgs: maxForget,
 	}
 }
@@ -61,24 +65,41 @@ type forgotten struct {
 }
 
 func forgetMemories(f *pflag.FlagSet) runner {
-	flags := storeFlags(f)
-	of := selectionFlags(f)
+	r := reachFlags(f)
 	var what forgetting
 	f.BoolVar(&what.All, "all", false, "forget everything of the selected users, permanently")
-	f.StringVar(&what.Conversation, "conversation", "", "forget the conversation of this `id`")
+	f.StringVar(&what.Conversation, "conversation", "", "forget the conversation of this `id`, permanently")
 	f.BoolVar(&what.Dismiss, "dismiss", false, "take requests to forget off their list")
-	yes := f.Bool("yes", false, "with --all and neither --tenant nor --user: yes, everything")
+	now := f.Bool("now", false, "forget these memories permanently")
+	yes := yesFlag(f)
+	why := ""
+	whyFlag(f, &why)
+	f.BoolVar(&r.json, "json", false, "with ids: write what the control plane answers as JSON, one object a line")
 	return func(ctx context.Context, s streams, ids []string) error {
-		what.Of, what.IDs = *of, ids
+		what.Of, what.IDs = *r.of, ids
+		server, err := r.remote(s)
 		switch {
-		case what.All && (what.Conversation != "" || what.Dismiss || len(ids) > 0), what.Conversation != "" && (what.Dismiss || len(ids) > 0):
+		case err != nil:
+			return err
+		case what.All && (what.Conversation != "" || what.Dismiss || len(ids) > 0), what.Conversation != "" && (what.Dismiss || len(ids) > 0),
+			*now && (what.All || what.Conversation != "" || what.Dismiss):
 			return wrongCall("one of ids, --conversation and --all")
 		case !what.All && what.Conversation == "" && len(ids) == 0:
 			return wrongCall("nothing to forget is named: ids, --conversation or --all")
-		case what.All && what.Of.Tenant == "" && what.Of.User == "" && !*yes:
-			return wrongCall("--all without --user or --tenant forgets everybody's memories: say --yes as well")
+		case server != "" && (what.All || what.Dismiss || *now):
+			return wrongCall("--all, --now and --dismiss work on the machine of the store; remora erase erases a user of a server")
+		case !what.All && what.Conversation == "" && !what.Dismiss && !*now:
+			return r.run(ctx, s, needAll, &client.Forget{IDs: ids, Why: why})
 		}
-		c, err := sealedConfig(flags, s)
+		if !what.Dismiss {
+			if err := confirm(s, *yes, what.String()); err != nil {
+				return err
+			}
+		}
+		if server != "" {
+			return r.run(ctx, s, needAll, &client.ForgetConversation{ID: what.Conversation})
+		}
+		c, err := sealedConfig(r.flags, s)
 		if err != nil {
 			return err
 		}
@@ -88,6 +109,19 @@ func forgetMemories(f *pflag.FlagSet) runner {
 		}
 		return done.tell(s.err, what)
 	}
+}
+
+// String returns what is done, for people who are asked whether they mean it.
+func (f forgetting) String() string {
+	switch {
+	case f.All && f.Of.Tenant == "" && f.Of.User == "":
+		return "forgetting everybody's memories"
+	case f.All:
+		return "forgetting all memories of these users"
+	case f.Conversation != "":
+		return "forgetting a conversation"
+	}
+	return fmt.Sprintf("forgetting %d memories", len(f.IDs))
 }
 
 // flushPatience limits the wait for what was said just before, and
@@ -108,7 +142,11 @@ func (f forgetting) run(ctx context.Context, c config.Config, s streams) (done f
 	}
 	running, away := process.Dial(c.Storage.Dir, process.FrontSocket, readBuild().String())
 	if away != nil {
-		return f.alone(ctx, c, s, away)
+		err = alone(ctx, c, s, away, needAll, func(sys *system) (err error) {
+			done, err = sys.forget(ctx, f)
+			return err
+		})
+		return done, err
 	}
 	defer func() { err = errors.Join(err, running.Close()) }()
 	args, err := json.Marshal(f)
@@ -120,35 +158,6 @@ func (f forgetting) run(ctx context.Context, c config.Config, s streams) (done f
 		return done, err
 	}
 	return done, json.Unmarshal(answer, &done)
-}
-
-// alone runs everything behind the listeners for as long as it takes. away is
-// why no running Remora was asked.
-func (f forgetting) alone(ctx context.Context, c config.Config, s streams, away error) (done forgotten, err error) {
-	c.Store.SetAside, c.Store.ReserveBytes, c.Log.Level = false, 0, "warn"
-	sys, err := assemble(c, newLogger(c.Log, s.err, isTerminal(s.err)), noTelemetry())
-	if err != nil {
-		return done, err
-	}
-	running, stop := context.WithCancel(context.WithoutCancel(ctx))
-	ended := make(chan error, 1)
-	go func() { ended <- runStages(running, sys.log, sys.behind()...) }()
-	defer func() {
-		stop()
-		err = errors.Join(err, <-ended)
-	}()
-	status, err := opened(ctx, sys.store)
-	if err != nil {
-		return done, err
-	}
-	if !status.Open {
-		err := errors.New(status.Reason)
-		if locked(status.Reason) { // by one that could not be reached
-			err = errors.Join(err, away)
-		}
-		return done, err
-	}
-	return sys.forget(ctx, f)
 }
 
 // forget does the forgetting. If it is cut short, some of it is done, and it

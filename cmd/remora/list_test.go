@@ -14,7 +14,7 @@ func TestPartsAreShownAndRead(t *testing.T) {
 	for _, part := range []string{
 		"ann", "key:0123", "name:team", "o'neil", "ann smith", `"ann"`, `a\b`, "(key holder)", identity.KeyHolderUser, "\x1b[31m", "zo\u00eb", "\u202eabc", "a\xffb",
 	} {
-		shown := showPart(part)
+		shown := identity.Show(part)
 		if strings.ContainsFunc(shown, func(r rune) bool { return r < ' ' || r == 0x202e }) {
 			t.Errorf("%q is shown as %q", part, shown)
 		}
@@ -22,17 +22,8 @@ func TestPartsAreShownAndRead(t *testing.T) {
 			t.Errorf("%q and %q are shown alike: %s", part, other, shown)
 		}
 		seen[shown] = part
-		if got, err := readPart(shown); err != nil || got != part {
+		if got, err := identity.Parse(shown); err != nil || got != part {
 			t.Errorf("%q is shown as %s and read as %q, %v", part, shown, got, err)
 		}
-	}
-}
-
-// A memory can't end its line, nor do anything to the terminal that it is shown
-// on.
-func TestMemoriesAreShownOnOneLine(t *testing.T) {
-	got := oneLine("a\nb\x1b[2Jc\u009bd\u202ee\u200bf\rg   h é 漢")
-	if want := "a b [2Jc d e f g h é 漢"; got != want {
-		t.Errorf("got %q, want %q", got, want)
 	}
 }

@@ -73,7 +73,12 @@ type streams struct {
 }
 
 func commands() []command {
-	return []command{serveCommand(), demoCommand(), checkCommand(), caCommand(), keysCommand(), tenantCommand(), listCommand(), forgetCommand(), clockCommand(), backupCommand(), restoreCommand(), storeCommand(), completionCommand(), versionCommand()}
+	return []command{
+		serveCommand(), demoCommand(), checkCommand(),
+		listCommand(), searchCommand(), showCommand(), addCommand(), editCommand(), forgetCommand(), undoCommand(), eraseCommand(),
+		exchangesCommand(), exportCommand(), importCommand(), mcpCommand(), tokenCommand(),
+		caCommand(), keysCommand(), tenantCommand(), clockCommand(), backupCommand(), restoreCommand(), storeCommand(), completionCommand(), versionCommand(),
+	}
 }
 
 // run runs one command line, and reports it if it is wrong.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/remora-proxy/remora/cmd/remora/client"
 	"github.com/remora-proxy/remora/storage/process"
 )
 
@@ -21,16 +22,25 @@ func (s *system) listen(ctx context.Context) error {
 		Store: s.store, Local: s.store, Status: s.store.Status, Admin: s.command, Build: readBuild().String(), Log: s.log,
 	}
 	if err := server.Listen(ctx, s.config.Storage.Dir, process.FrontSocket); err != nil && ctx.Err() == nil {
-		s.log.Warn("'remora forget' can't reach this Remora", "error", err)
+		s.log.Warn("commands such as 'remora forget' can't reach this Remora", "error", err)
 	}
 	return nil
 }
 
-const forgetName = "forget"
+// Names of commands.
+const (
+	forgetName = "forget"
+	httpName   = "http" // a request to the control plane
+)
 
 // command executes a command. What was forgotten is reported to the caller and
-// counted in the log.
-func (s *system) command(ctx context.Context, name string, args []byte, _ io.Writer) ([]byte, error) {
+// counted in the log. Requests are those of the holder of the admin token: who
+// reaches the socket can read the store.
+func (s *system) command(ctx context.Context, name string, args []byte, out io.Writer) ([]byte, error) {
+	if name == httpName {
+		plane := s.controlPlane()
+		return nil, client.Answer(ctx, plane.local, plane.token, args, out)
+	}
 	if name != forgetName {
 		return nil, fmt.Errorf("this Remora knows nothing of %q: %w", name, errors.ErrUnsupported)
 	}

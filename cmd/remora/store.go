@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime/debug"
 	"strings"
 	"sync"
@@ -109,10 +110,7 @@ func storeCommand() command {
 // store runs until the process that started it hangs up, then closes the store.
 // Signals that stop a service or a terminal's job reach it as well, so it
 // leaves it to its parent when to end.
-func store(ctx context.Context, s streams, args []string) error {
-	if err := parseFlags(newFlags(storeCommand(), s), args); err != nil {
-		return err
-	}
+func store(ctx context.Context, s streams, _ []string) error {
 	conn, raw, err := process.Inherit()
 	if errors.Is(err, process.ErrNotInherited) {
 		fmt.Fprintln(s.err, "remora store: is started by remora serve, and serves only that")
@@ -144,4 +142,29 @@ func store(ctx context.Context, s streams, args []string) error {
 	stop()
 	parts.Wait()
 	return errors.Join(served, <-kept)
+}
+
+// runningProgram is a file under which Linux offers the running program, even
+// if its own file has been replaced.
+const runningProgram = "/proc/self/exe"
+
+// programPath returns the path of this program, to start it once more. If /proc
+// is not mounted, the name by which it was called has to do: a path, or what
+// PATH finds under it.
+func programPath(called string) (string, error) {
+	return findProgram(runningProgram, called, os.Executable)
+}
+
+func findProgram(running, called string, own func() (string, error)) (string, error) {
+	if _, err := os.Stat(running); err == nil {
+		return running, nil
+	}
+	path, err := own()
+	if err == nil {
+		return path, nil
+	}
+	if found, lookErr := exec.LookPath(called); lookErr == nil && called != "" {
+		return filepath.Abs(found)
+	}
+	return "", fmt.Errorf("find own program, which is to hold the store (mount /proc, or call it by its path, or set storage.isolation to inline): %w", err)
 }

@@ -10,12 +10,17 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/pflag"
+
+	"github.com/remora-proxy/remora/api"
 	"github.com/remora-proxy/remora/cmd/remora/config"
+	"github.com/remora-proxy/remora/proxy/identity"
+	"github.com/remora-proxy/remora/storage"
 	"github.com/remora-proxy/remora/storage/badger"
 	"github.com/remora-proxy/remora/storage/process"
 )
 
-// How commands get a store.
+// How commands get a store, and whose memories they work on.
 
 // sealedConfig returns the configuration of a command that needs a store and a
 // key.
@@ -70,4 +75,77 @@ func opened(ctx context.Context, store memoryStore) (last process.Status, err er
 		return last.Open || last.FailedOpens > 0 || last.Restarts >= maxCrashes
 	})
 	return last, err
+}
+
+// selection names scopes. An empty part matches any.
+type selection struct{ Tenant, App, Project, User string }
+
+// selectionFlags defines the flags of commands that work on some scopes.
+func selectionFlags(f *pflag.FlagSet) *selection {
+	s := &selection{}
+	part := func(to *string, name string) {
+		f.Func(name, "only of this `"+name+"`, as remora list shows it", func(given string) (err error) {
+			*to, err = identity.Parse(given)
+			return err
+		})
+	}
+	part(&s.Tenant, "tenant")
+	part(&s.App, "app")
+	part(&s.Project, "project")
+	part(&s.User, "user")
+	return s
+}
+
+func (s selection) covers(scope storage.Scope) bool {
+	part := func(want, is string) bool { return want == "" || want == is }
+	return part(s.Tenant, scope.Tenant) && part(s.App, scope.App) && part(s.Project, scope.Project) && part(s.User, scope.User)
+}
+
+// exact returns the only scope that can be meant if tenant and user are named.
+// The store knows no name of a user whose key is lost.
+func (s selection) exact() (scope storage.Scope, ok bool) {
+	scope = storage.Scope{Tenant: s.Tenant, App: s.App, Project: s.Project, User: s.User}
+	if scope.App == "" {
+		scope.App = identity.DefaultPart
+	}
+	if scope.Project == "" {
+		scope.Project = identity.DefaultPart
+	}
+	return scope, s.Tenant != "" && s.User != ""
+}
+
+// target returns the selection for the control plane.
+func (s *selection) target() api.Target {
+	show := func(part string) string {
+		if part == "" {
+			return ""
+		}
+		return identity.Show(part)
+	}
+	return api.Target{Tenant: show(s.Tenant), App: show(s.App), Project: show(s.Project), User: show(s.User)}
+}
+
+func showScope(s storage.Scope) string {
+	return fmt.Sprintf("tenant %s, app %s, project %s, user %s", identity.Show(s.Tenant), identity.Show(s.App), identity.Show(s.Project), identity.Show(s.User))
+}
+
+// scopesOf lists the selected scopes. unreadable counts the scopes of the store
+// whose names are lost with their keys.
+func scopesOf(ctx context.Context, store storage.ScopeLister, of selection) (scopes []storage.Scope, unreadable int, err error) {
+	pages := storage.Pages(func(after string) (storage.ScopePage, string, error) {
+		page, err := store.Scopes(ctx, after, 0)
+		return page, page.Next, err
+	})
+	for page, err := range pages {
+		if err != nil {
+			return nil, 0, fmt.Errorf("list users: %w", err)
+		}
+		unreadable += page.Damaged
+		for _, scope := range page.Scopes {
+			if of.covers(scope) {
+				scopes = append(scopes, scope)
+			}
+		}
+	}
+	return scopes, unreadable, nil
 }

@@ -43,8 +43,9 @@ type system struct {
 	server    *listener.Server // nil = none yet
 	forward   *forward.Proxy   // nil = none
 	service   *api.Service
-	receipts  *receipt.Recorder  // nil = none are kept
-	control   *listener.Server   // nil = none
+	receipts  *receipt.Recorder // nil = none are kept
+	control   *listener.Server  // nil = none
+	plane     plane
 	gateway   *backend.Gateway   // nil = the memory is not a gateway's
 	notes     *persist.ToolNotes // nil = none are taken
 	started   time.Time

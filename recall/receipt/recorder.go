@@ -4,11 +4,9 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -34,18 +32,10 @@ const (
 	MaxQuery      = 2 << 10
 	QueryOverhang = 1 << 10
 
-	maxErased      = 2048   // users of whom is known when something of theirs was erased last
-	maxUses        = 20_000 // memories of one user whose uses are counted; beyond, those used longest ago are forgotten
+	maxErased      = 2048 // users of whom is known when something of theirs was erased last
 	flushPause     = 500 * time.Millisecond
 	watcherBacklog = 256 // receipts that a watcher may be behind; beyond, it misses some
-	usesKey        = "uses"
 )
-
-// Use is how often, and when last, a memory was inserted.
-type Use struct {
-	Count int          `json:"n"`
-	Last  storage.Time `json:"t"`
-}
 
 // Recorder writes receipts. Record never blocks; Run writes. All methods are
 // safe for concurrent use.
@@ -61,6 +51,7 @@ type Recorder struct {
 	dropped atomic.Int64
 	serial  atomic.Uint32
 	writing chan struct{} // held while receipts are written
+	uses    useCounter
 
 	mu         sync.Mutex
 	watchers   map[chan Receipt]struct{}
@@ -94,7 +85,8 @@ func (r *Recorder) Dropped() int64 { return r.dropped.Load() }
 // Erased drops the receipts of a user's exchanges that have begun by now and
 // are not written yet: they may show what is gone. Those that are written are
 // for [Forget].
-func (r *Recorder) Erased(scope storage.Scope, _ ...string) {
+func (r *Recorder) Erased(scope storage.Scope, ids ...string) {
+	r.uses.forget(scope, ids)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.erased) >= maxErased {
@@ -109,6 +101,7 @@ func (r *Recorder) Erased(scope storage.Scope, _ ...string) {
 // Drop is Erased for all of a user.
 func (r *Recorder) Drop(scope storage.Scope) {
 	r.Erased(scope)
+	r.uses.drop(scope)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.counts, scope)
@@ -166,6 +159,10 @@ func (r *Recorder) Watch() (receipts <-chan Receipt, stop func(), err error) {
 // Run writes receipts until ctx has ended and none waits.
 func (r *Recorder) Run(ctx context.Context) {
 	for {
+		var late <-chan time.Time
+		if r.uses.waits() {
+			late = time.After(flushPause)
+		}
 		select {
 		case first := <-r.queue:
 			batch := []*Receipt{first}
@@ -199,8 +196,11 @@ func (r *Recorder) Run(ctx context.Context) {
 				r.write(context.WithoutCancel(ctx), batch)
 			}
 			<-r.writing
+		case <-late:
+			r.writeUses(ctx, false)
 		case <-ctx.Done():
 			if len(r.queue) == 0 {
+				r.writeUses(context.WithoutCancel(ctx), true)
 				return
 			}
 		}
@@ -232,16 +232,15 @@ func (r *Recorder) write(ctx context.Context, batch []*Receipt) {
 		byScope[receipt.Scope] = append(byScope[receipt.Scope], receipt)
 	}
 	var records []storage.Record
-	for scope, own := range byScope {
-		for _, receipt := range own {
-			if rec, err := receipt.record(receipt.At + storage.Time(r.keep.Milliseconds())); err == nil {
-				records = append(records, rec)
-			}
-		}
-		if uses, ok := r.countUses(ctx, scope, own); ok {
-			records = append(records, uses)
+	for _, receipt := range batch {
+		if rec, err := receipt.record(receipt.At + storage.Time(r.keep.Milliseconds())); err == nil {
+			records = append(records, rec)
 		}
 	}
+	for scope, own := range byScope {
+		r.uses.add(scope, own)
+	}
+	records = append(records, r.newUses(ctx, false)...)
 	if err := r.local.PutRecords(ctx, records); err != nil {
 		r.dropped.Add(int64(len(batch)))
 		if !errors.Is(err, storage.ErrUnavailable) {
@@ -252,54 +251,6 @@ func (r *Recorder) write(ctx context.Context, batch []*Receipt) {
 	for scope, own := range byScope {
 		r.trim(ctx, scope, len(own))
 	}
-}
-
-// countUses returns the record of a user's uses with those of new receipts.
-func (r *Recorder) countUses(ctx context.Context, scope storage.Scope, own []*Receipt) (rec storage.Record, changed bool) {
-	var uses map[string]Use
-	for _, receipt := range own {
-		for _, id := range receipt.Memories() {
-			if uses == nil {
-				var err error
-				if uses, err = Uses(ctx, r.local, scope); err != nil {
-					return rec, false
-				}
-			}
-			u := uses[id]
-			uses[id] = Use{u.Count + 1, max(u.Last, receipt.At)}
-		}
-	}
-	if uses == nil {
-		return rec, false
-	}
-	if len(uses) > maxUses {
-		oldest := slices.SortedFunc(maps.Keys(uses), func(a, b string) int { return int(uses[a].Last - uses[b].Last) })
-		for _, id := range oldest[:len(uses)-maxUses] {
-			delete(uses, id)
-		}
-	}
-	value, err := json.Marshal(uses)
-	return storage.Record{Bucket: storage.BucketExchange, Scope: scope, Key: usesKey, Value: value}, err == nil
-}
-
-// Uses returns how often each of a user's memories was inserted.
-func Uses(ctx context.Context, local storage.Local, scope storage.Scope) (map[string]Use, error) {
-	uses := map[string]Use{}
-	reader, ok := local.(storage.RecordReader)
-	if !ok {
-		return uses, nil
-	}
-	rec, err := reader.Record(ctx, storage.RecordRef{Bucket: storage.BucketExchange, Scope: scope, Key: usesKey})
-	switch {
-	case errors.Is(err, storage.ErrNotFound), errors.Is(err, storage.ErrDamaged), errors.Is(err, errors.ErrUnsupported):
-		return uses, nil
-	case err != nil:
-		return nil, err
-	}
-	if json.Unmarshal(rec.Value, &uses) != nil || uses == nil {
-		return map[string]Use{}, nil
-	}
-	return uses, nil
 }
 
 // trimEvery is how many receipts may be too many before the oldest are deleted.

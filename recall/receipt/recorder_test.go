@@ -357,6 +357,10 @@ func TestUsesAreBounded(t *testing.T) {
 		written()
 		r.Record(told(alice, "one more", inserted(false, "new")))
 		written()
+		if got, err := UseOf(t.Context(), local, alice, "new"); err != nil || got.Count > 0 {
+			t.Errorf("a record of many is written again at once: %+v, %v", got, err)
+		}
+		time.Sleep(maxUsesPause)
 		got, err := Uses(t.Context(), local, alice)
 		if err != nil || len(got) != maxUses || got["new"].Count != 1 {
 			t.Errorf("%d counted, the new one %+v, %v; want %d with it", len(got), got["new"], err, maxUses)

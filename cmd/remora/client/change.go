@@ -32,7 +32,7 @@ func (v *Add) Run(ctx context.Context, s *Session) error {
 		v.Text = strings.TrimSpace(string(text))
 	}
 	var raw json.RawMessage
-	if err := s.call(ctx, request{method: http.MethodPost, path: "/v1/memories", body: v.Draft}, &raw); err != nil {
+	if err := s.call(ctx, ask{method: http.MethodPost, path: "/v1/memories", body: v.Draft}, &raw); err != nil {
 		return err
 	}
 	if s.JSON {
@@ -95,7 +95,7 @@ func (v *Edit) Run(ctx context.Context, s *Session) error {
 		patch.Text = &text
 	}
 	var raw json.RawMessage
-	err = s.call(ctx, request{
+	err = s.call(ctx, ask{
 		method: http.MethodPatch, path: memoryPath(v.ID), whose: &at, match: fmt.Sprintf(`"v%d"`, m.Version), body: patch,
 	}, &raw)
 	if err != nil {
@@ -123,7 +123,7 @@ func (v *Undo) Run(ctx context.Context, s *Session) error {
 	}
 	var answer struct{ Memories []json.RawMessage }
 	err := s.everywhere(ctx, func(t api.Target) error {
-		return s.call(ctx, request{method: http.MethodPost, path: memoryPath(v.ID, "undo"), whose: &t, body: body}, &answer)
+		return s.call(ctx, ask{method: http.MethodPost, path: memoryPath(v.ID, "undo"), whose: &t, body: body}, &answer)
 	})
 	if err != nil {
 		return named(err, v.ID)

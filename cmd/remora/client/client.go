@@ -21,9 +21,11 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/remora-proxy/remora/api"
 	"github.com/remora-proxy/remora/proxy/identity"
+	"github.com/remora-proxy/remora/storage"
 )
 
 // Client calls the control plane for somebody.
@@ -53,13 +55,19 @@ type Verb interface {
 	Run(ctx context.Context, s *Session) error
 }
 
+// VerbFunc is a function as a [Verb].
+type VerbFunc func(ctx context.Context, s *Session) error
+
+// Run implements [Verb].
+func (f VerbFunc) Run(ctx context.Context, s *Session) error { return f(ctx, s) }
+
 // UsageError is a wrong call of a verb.
 type UsageError string
 
 func (u UsageError) Error() string { return string(u) }
 
-// request is one request to the control plane.
-type request struct {
+// ask is one request to the control plane.
+type ask struct {
 	method string
 	path   string // with escaped parts
 	query  url.Values
@@ -73,7 +81,7 @@ type request struct {
 const maxAnswer = 64 << 20
 
 // call makes a request, and reads the answer into to unless it is nil.
-func (c *Client) call(ctx context.Context, r request, to any) error {
+func (c *Client) call(ctx context.Context, r ask, to any) error {
 	res, err := c.open(ctx, r)
 	if err != nil {
 		return err
@@ -94,9 +102,31 @@ func (c *Client) call(ctx context.Context, r request, to any) error {
 	return nil
 }
 
+// How long a store that can't serve now is waited for, by what only reads: it
+// may have been stopped for a moment, or be started again.
+const (
+	maxPatience = 5 * time.Second
+	pause       = 200 * time.Millisecond
+)
+
 // open makes a request and returns the answer, whose body the caller closes. An
-// answer that is none of success is an error.
-func (c *Client) open(ctx context.Context, r request) (*http.Response, error) {
+// answer other than success is an error.
+func (c *Client) open(ctx context.Context, r ask) (*http.Response, error) {
+	for began := time.Now(); ; {
+		res, err := c.send(ctx, r)
+		if r.method != http.MethodGet || !errors.Is(err, storage.ErrUnavailable) || time.Since(began) > maxPatience {
+			return res, err
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// send is open without patience.
+func (c *Client) send(ctx context.Context, r ask) (*http.Response, error) {
 	var body io.Reader
 	if r.body != nil {
 		encoded, err := json.Marshal(r.body)
@@ -171,7 +201,7 @@ const maxPage = api.MaxPage
 
 // each calls do for each element of a list, page by page, and page, if not nil,
 // after each page. errEnough of do ends it.
-func (c *Client) each(ctx context.Context, r request, do func(json.RawMessage) error, page func(*listing) error) error {
+func (c *Client) each(ctx context.Context, r ask, do func(json.RawMessage) error, page func(*listing) error) error {
 	r.method = http.MethodGet
 	query := withTarget(r.query, api.Target{})
 	r.query = query
@@ -206,7 +236,7 @@ var errEnough = errors.New("enough")
 // eachScope calls do for everybody of whom something is remembered, as far as
 // the target names them. unreadable counts those whose names are lost.
 func (c *Client) eachScope(ctx context.Context, do func(t api.Target, raw json.RawMessage) error) (unreadable int, err error) {
-	err = c.each(ctx, request{path: "/v1/users", query: limited(maxPage)}, func(raw json.RawMessage) error {
+	err = c.each(ctx, ask{path: "/v1/users", query: limited(maxPage)}, func(raw json.RawMessage) error {
 		var u api.User
 		if err := json.Unmarshal(raw, &u); err != nil {
 			return err
@@ -248,7 +278,7 @@ func (c *Client) everywhere(ctx context.Context, do func(t api.Target) error) er
 // memory reads a memory, also one that can be brought back. at is whose it is.
 func (c *Client) memory(ctx context.Context, id string) (m api.Memory, raw json.RawMessage, at api.Target, err error) {
 	err = c.everywhere(ctx, func(t api.Target) error {
-		return c.call(ctx, request{method: http.MethodGet, path: memoryPath(id), query: url.Values{"deleted": {"true"}}, whose: &t}, &raw)
+		return c.call(ctx, ask{method: http.MethodGet, path: memoryPath(id), query: url.Values{"deleted": {"true"}}, whose: &t}, &raw)
 	})
 	if err == nil {
 		err = json.Unmarshal(raw, &m)

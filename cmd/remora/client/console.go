@@ -64,9 +64,15 @@ type table struct {
 	w      *bufio.Writer
 	heads  []string
 	indent string
-	rows   [][]string
+	rows   []row
 	headed bool
 	widths []int
+}
+
+// row is a row with a line below it, "" = none.
+type row struct {
+	cells []string
+	note  string
 }
 
 func (c *Console) table(w *bufio.Writer, heads ...string) *table {
@@ -74,44 +80,52 @@ func (c *Console) table(w *bufio.Writer, heads ...string) *table {
 }
 
 // add adds a row. Its cells may hold anything.
-func (t *table) add(cells ...string) {
+func (t *table) add(cells ...string) { t.addWith("", cells...) }
+
+// addWith adds a row with a line below it.
+func (t *table) addWith(note string, cells ...string) {
 	for i := range cells {
 		cells[i] = OneLine(cells[i])
 	}
+	t.rows = append(t.rows, row{cells, OneLine(note)})
 	if t.c.width == 0 {
-		fmt.Fprintf(t.w, "%s%s\n", t.indent, strings.Join(cells, "  "))
-		return
+		t.flush()
 	}
-	t.rows = append(t.rows, cells)
 }
 
 // flush writes the rows that were added. Later ones may be wider.
 func (t *table) flush() {
-	if len(t.rows) == 0 {
-		return
-	}
 	rows := t.rows
-	if !t.headed {
-		rows = append([][]string{t.heads}, rows...)
+	t.rows = nil
+	if t.c.width > 0 && len(rows) > 0 && !t.headed {
+		rows = append([]row{{cells: t.heads}}, rows...)
+		t.headed = true
 	}
-	t.rows, t.headed = nil, true
-	last := len(t.heads) - 1
-	for _, cells := range rows {
-		for i, cell := range cells[:last] {
+	for _, r := range rows {
+		for i, cell := range r.cells {
 			t.widths[i] = max(t.widths[i], uniseg.StringWidth(cell))
 		}
 	}
-	for _, cells := range rows {
-		var b strings.Builder
-		b.WriteString(t.indent)
-		at := len(t.indent)
-		for i, cell := range cells[:last] {
-			b.WriteString(cell + strings.Repeat(" ", t.widths[i]-uniseg.StringWidth(cell)+2))
-			at += t.widths[i] + 2
+	for _, r := range rows {
+		fmt.Fprintln(t.w, t.indent+t.line(r.cells))
+		if r.note != "" {
+			fmt.Fprintf(t.w, "%s%s%s\n", t.indent, t.indent, r.note)
 		}
-		b.WriteString(cut(cells[last], max(t.c.width-at, minText)))
-		fmt.Fprintln(t.w, strings.TrimRight(b.String(), " "))
 	}
+}
+
+func (t *table) line(cells []string) string {
+	if t.c.width == 0 {
+		return strings.Join(cells, "  ")
+	}
+	var b strings.Builder
+	at, last := len(t.indent), len(cells)-1
+	for i, cell := range cells[:last] {
+		b.WriteString(cell + strings.Repeat(" ", t.widths[i]-uniseg.StringWidth(cell)+2))
+		at += t.widths[i] + 2
+	}
+	b.WriteString(cut(cells[last], max(t.c.width-at, minText)))
+	return strings.TrimRight(b.String(), " ")
 }
 
 // minText is the least number of columns that a text is cut to.

@@ -41,7 +41,7 @@ func (v *Exchanges) Run(ctx context.Context, s *Session) error {
 	var all []receipt
 	_, err := s.eachScope(ctx, func(t api.Target, _ json.RawMessage) error {
 		n := 0
-		return s.each(ctx, request{path: "/v1/exchanges", query: q, whose: &t}, func(raw json.RawMessage) error {
+		return s.each(ctx, ask{path: "/v1/exchanges", query: q, whose: &t}, func(raw json.RawMessage) error {
 			r := receipt{raw: raw}
 			if err := json.Unmarshal(raw, &r.x); err != nil {
 				return err
@@ -95,7 +95,7 @@ type Follow struct{}
 
 // Run implements [Verb]. It ends when ctx does.
 func (v *Follow) Run(ctx context.Context, s *Session) error {
-	res, err := s.open(ctx, request{method: http.MethodGet, path: "/v1/exchanges/watch"})
+	res, err := s.open(ctx, ask{method: http.MethodGet, path: "/v1/exchanges/watch"})
 	if ctx.Err() != nil {
 		return nil
 	}
@@ -159,7 +159,7 @@ func (v *Exchange) Run(ctx context.Context, s *Session) error {
 // receipt finds a receipt, of whomever it is.
 func (c *Client) receipt(ctx context.Context, id string) (raw json.RawMessage, err error) {
 	read := func(t *api.Target) error {
-		return c.call(ctx, request{method: http.MethodGet, path: "/v1/exchanges/" + url.PathEscape(id), whose: t}, &raw)
+		return c.call(ctx, ask{method: http.MethodGet, path: "/v1/exchanges/" + url.PathEscape(id), whose: t}, &raw)
 	}
 	err = read(nil)
 	if _, ok := errors.AsType[*api.FieldError](err); !ok && !errors.Is(err, api.ErrNotFound) { // the default is nobody, or somebody else
@@ -173,7 +173,10 @@ func (c *Client) receipt(ctx context.Context, id string) (raw json.RawMessage, e
 		}
 		return nil
 	})
-	return raw, cmp.Or(failed, err)
+	if failed != nil {
+		err = failed
+	}
+	return raw, err
 }
 
 // second returns a time as answers have it, to the second.

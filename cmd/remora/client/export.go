@@ -29,7 +29,7 @@ func (v *Export) Run(ctx context.Context, s *Session) error {
 		return err
 	}
 	defer bar.done()
-	res, err := s.open(ctx, request{method: http.MethodGet, path: "/v1/export", query: q})
+	res, err := s.open(ctx, ask{method: http.MethodGet, path: "/v1/export", query: q})
 	if err != nil {
 		return err
 	}

@@ -45,7 +45,7 @@ func (v *Forget) Run(ctx context.Context, s *Session) error {
 	for _, at := range slices.SortedFunc(maps.Keys(found), func(a, b api.Target) int { return cmp.Compare(scopeOf(a), scopeOf(b)) }) {
 		for ids := range slices.Chunk(found[at], api.MaxIDs) {
 			var raw json.RawMessage
-			err := s.call(ctx, request{
+			err := s.call(ctx, ask{
 				method: http.MethodPost, path: "/v1/memories/delete", whose: &at, body: map[string]any{"ids": ids, "why": v.Why},
 			}, &raw)
 			if err != nil {
@@ -84,7 +84,7 @@ func (c *Client) passages(ctx context.Context, turns []string, found map[api.Tar
 	query["kind"] = []string{"episode"}
 	query["state"] = []string{api.StateCurrent, api.StateSuperseded, api.StateQuarantined}
 	_, err = c.eachScope(ctx, func(t api.Target, _ json.RawMessage) error {
-		return c.each(ctx, request{path: "/v1/memories", query: query, whose: &t}, func(raw json.RawMessage) error {
+		return c.each(ctx, ask{path: "/v1/memories", query: query, whose: &t}, func(raw json.RawMessage) error {
 			var m api.Memory
 			if err := json.Unmarshal(raw, &m); err != nil {
 				return err
@@ -121,7 +121,7 @@ func (v *Erase) Run(ctx context.Context, s *Session) error {
 // erase asks for an erasure and shows the receipt.
 func (s *Session) erase(ctx context.Context, path string) error {
 	var raw json.RawMessage
-	if err := s.call(ctx, request{method: http.MethodDelete, path: path}, &raw); err != nil {
+	if err := s.call(ctx, ask{method: http.MethodDelete, path: path}, &raw); err != nil {
 		return err
 	}
 	if s.JSON {

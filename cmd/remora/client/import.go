@@ -44,7 +44,7 @@ func (v *Import) Run(ctx context.Context, s *Session) error {
 		file.sent()
 	}
 	var raw json.RawMessage
-	err = s.call(ctx, request{method: http.MethodPost, path: "/v1/import", query: q, upload: file.upload}, &raw)
+	err = s.call(ctx, ask{method: http.MethodPost, path: "/v1/import", query: q, upload: file.upload}, &raw)
 	file.answered()
 	if field, ok := errors.AsType[*api.FieldError](err); ok && field.Field == "body" {
 		return fmt.Errorf("nothing was imported: %s %s", filepath.Base(v.Path), field.Why)

@@ -26,6 +26,12 @@ type List struct {
 // maxListed bounds Limit: that many memories are held.
 const maxListed = 10_000
 
+// Filters reports whether memories are selected.
+func (l *List) Filters() bool {
+	return l.Quarantined || l.Conversation != "" || len(l.Kinds)+len(l.Tags)+len(l.States) > 0 || l.Query != "" ||
+		l.Since != "" || l.Until != "" || l.Used || l.NeverUsed || l.Limit != 0
+}
+
 // Run implements [Verb].
 func (l *List) Run(ctx context.Context, s *Session) error {
 	query, err := l.filter()
@@ -120,7 +126,7 @@ func (l *List) memories(ctx context.Context, s *Session, w *bufio.Writer, t api.
 			return nil
 		}
 	}
-	err := s.each(ctx, request{path: "/v1/memories", query: query, whose: &t}, take, func(p *listing) error {
+	err := s.each(ctx, ask{path: "/v1/memories", query: query, whose: &t}, take, func(p *listing) error {
 		damaged += p.Damaged
 		rows.flush()
 		return w.Flush() // a pager may have quit

@@ -91,7 +91,10 @@ func showCandidates(c *Console, w *bufio.Writer, x *api.Exchange) {
 	if len(x.Candidates) == 0 {
 		return
 	}
-	fmt.Fprintf(w, "candidates: %d memories matched, relevance %.2f, the gate is at %.2f", x.Considered, x.Relevance, x.Gate)
+	fmt.Fprintf(w, "candidates: %d memories matched, relevance %.2f", x.Considered, x.Relevance)
+	if x.Gate > 0 {
+		fmt.Fprintf(w, ", the gate is at %.2f", x.Gate)
+	}
 	if x.Vectors != "" {
 		fmt.Fprintf(w, ", vectors %s", OneLine(x.Vectors))
 	}
@@ -111,15 +114,15 @@ func showCandidates(c *Console, w *bufio.Writer, x *api.Exchange) {
 		if m := texts[cand.ID]; m != nil {
 			text = m.Text
 		}
-		rows.add(score(cand.Score), cand.ID, what, text)
+		note := ""
 		if len(cand.Parts) > 0 {
 			parts := make([]api.Part, len(cand.Parts))
 			for i, p := range cand.Parts {
 				parts[i] = api.Part(p)
 			}
-			rows.flush()
-			fmt.Fprintf(w, "      %s\n", partsOf(parts))
+			note = partsOf(parts)
 		}
+		rows.addWith(note, score(cand.Score), cand.ID, what, text)
 	}
 	rows.flush()
 }

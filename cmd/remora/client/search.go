@@ -20,7 +20,7 @@ type Search struct {
 // Run implements [Verb].
 func (v *Search) Run(ctx context.Context, s *Session) error {
 	var raw json.RawMessage
-	if err := s.call(ctx, request{method: http.MethodPost, path: "/v1/memories/search", body: v.Search}, &raw); err != nil {
+	if err := s.call(ctx, ask{method: http.MethodPost, path: "/v1/memories/search", body: v.Search}, &raw); err != nil {
 		return err
 	}
 	if s.JSON {
@@ -34,11 +34,11 @@ func (v *Search) Run(ctx context.Context, s *Session) error {
 	rows := s.table(w, "score", "id", "day", "kind", "text")
 	for i := range res.Results {
 		f := &res.Results[i]
-		rows.add(score(f.Score), f.Memory.ID, day(f.Memory.EventTime), kindOf(&f.Memory), f.Memory.Text)
+		note := ""
 		if v.Explain {
-			rows.flush()
-			fmt.Fprintf(w, "      %s\n", partsOf(f.Parts))
+			note = partsOf(f.Parts)
 		}
+		rows.addWith(note, score(f.Score), f.Memory.ID, day(f.Memory.EventTime), kindOf(&f.Memory), f.Memory.Text)
 	}
 	rows.flush()
 	if len(res.Cut) > 0 {
@@ -107,7 +107,7 @@ func reasons(reason string) string {
 	return ""
 }
 
-func score(v float64) string { return fmt.Sprintf("%6.2f", v) }
+func score(v float64) string { return fmt.Sprintf("%.2f", v) }
 
 // partsOf returns what a score is made of: addends by their term and field, and
 // factors.

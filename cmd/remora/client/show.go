@@ -28,7 +28,7 @@ func (v *Show) Run(ctx context.Context, s *Session) error {
 	}
 	read := func(below string, to any) error {
 		raw = nil
-		if err := s.call(ctx, request{method: http.MethodGet, path: memoryPath(v.ID, below), whose: &at}, &raw); err != nil {
+		if err := s.call(ctx, ask{method: http.MethodGet, path: memoryPath(v.ID, below), whose: &at}, &raw); err != nil {
 			return err
 		}
 		if s.JSON {

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/remora-proxy/remora/api/mcp"
 	"github.com/remora-proxy/remora/proxy/backend"
 	"github.com/remora-proxy/remora/proxy/identity"
 	"github.com/remora-proxy/remora/proxy/listener"
@@ -28,6 +29,9 @@ func (c *Config) checkAddresses(r *report) {
 	named := id.Tenant != identity.TenantAuto && id.Tenant != identity.TenantKey && id.Anonymous == identity.AnonymousKeyHolder
 	if (c.Backend.Mode == backend.ModeGateway || c.Backend.Mode == backend.ModeCurated && c.Backend.Curated.Dir != "") && !id.Loopback && !named {
 		r.add("memory.mode", "this memory is one person's: listen on loopback, or say that all requests are theirs with identity.tenant (a name) and identity.anonymous: keyHolder")
+	}
+	if err := (mcp.Options{Compat: c.API.MCP}).Validate(); err != nil {
+		r.add("api.mcp", err.Error())
 	}
 	if n := len(c.API.Token); n > 0 && n < minToken {
 		r.add("api.token", fmt.Sprintf("must have at least %d bytes", minToken))
