@@ -24,7 +24,8 @@ type Draft struct {
 type Added struct {
 	Memory Memory `json:"memory"`
 	// Event is added, known (it says what is known, which is reinforced) or
-	// superseded (it was added, and an older statement gave way).
+	// superseded (it was added, and an older statement gave way), or forgotten
+	// (it is dated before it was forgotten, and was not added).
 	Event string `json:"event"`
 }
 
@@ -55,6 +56,8 @@ func (s *Service) added(scope storage.Scope, saved *persist.Saved) Added {
 	s.places.note(scope, saved.Memory.ID)
 	out := Added{Memory: s.show(&saved.Memory), Event: "added"}
 	switch {
+	case saved.Forgotten:
+		out.Event, out.Memory.ID = "forgotten", ""
 	case saved.Known:
 		out.Event = "known"
 	case saved.Superseded:

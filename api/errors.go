@@ -93,7 +93,7 @@ func Detail(err error) string {
 	case "invalid":
 		return "the request breaks a limit"
 	case "internal":
-		return "an error of Remora's own, which its log tells of"
+		return "an internal error, which is in Remora's log"
 	case "too-many":
 		return "too many; try again later"
 	case "secret":
@@ -110,5 +110,5 @@ func Detail(err error) string {
 			return known.Error()
 		}
 	}
-	return ""
+	return "this store can't do that"
 }

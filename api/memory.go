@@ -130,7 +130,7 @@ func withTags(all, own []string) []string {
 		}
 	}
 	for _, tag := range all {
-		if internalTag(tag) {
+		if internalTag(tag) || strings.HasPrefix(tag, fileTag) && !slices.Contains(out, tag) {
 			out = append(out, tag)
 		}
 	}

@@ -18,7 +18,7 @@ type Principal struct {
 	// Tenant is that of the caller's key, "" for the admin.
 	Tenant string
 	// User is the only user that the caller may reach, "" = every one of the
-	// tenant. Whoever authenticates people in front of Remora sets it.
+	// tenant. A proxy that authenticates people in front of Remora sets it.
 	User string
 	By   string // for what is kept of changes
 }
@@ -66,7 +66,7 @@ func sameSecret(a, b string) bool {
 }
 
 // tenants knows of which tenants something is remembered. A tenant that is not
-// known is looked for at most once in tenantPause, whoever asks.
+// known is looked for at most once in tenantPause.
 type tenants struct {
 	mu    sync.Mutex
 	known map[string]struct{}

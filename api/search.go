@@ -130,7 +130,7 @@ func (s *Service) Search(ctx context.Context, p Principal, t Target, q Search) (
 		return Results{}, err
 	}
 	out := s.results(ctx, scope, &res)
-	if req.Allow != nil { // what the caller does not want is not told of
+	if req.Allow != nil { // what the caller excludes is not reported
 		out.Cut = slices.DeleteFunc(out.Cut, func(c Turned) bool { return c.Reason == string(recall.CutPolicy) })
 	}
 	return out, nil
@@ -187,7 +187,7 @@ func (s *Service) turned(ctx context.Context, scope storage.Scope, list []Turned
 	found := make([]*storage.Memory, len(list))
 	var all sync.WaitGroup
 	for part := range min(len(list), maxReaders) {
-		all.Go(func() { // and no more than reading: whoever calls guards the rest against panics
+		all.Go(func() { // and no more than reading: callers guard the rest against panics
 			for i := part; i < len(list); i += maxReaders {
 				if m, err := s.Store.Memory(ctx, scope, list[i].ID); err == nil && m.DeletedAt == 0 {
 					found[i] = &m
@@ -331,7 +331,7 @@ func (p pastStore) Scan(ctx context.Context, scope storage.Scope, q storage.Quer
 	return page, err
 }
 
-// maxUnrecallable bounds what unrecallable tells of.
+// maxUnrecallable limits what unrecallable returns.
 const maxUnrecallable = 10
 
 // unrecallable returns the memories that would match a message but are never

@@ -283,10 +283,18 @@ func (i *importer) memories(m *imports.Memory) ([]storage.Memory, error) {
 	return all, nil
 }
 
+// checkOwnText checks the length of a text of ours: that of a file is longer.
+func checkOwnText(m *Memory) error {
+	if m.Kind == string(storage.KindCurated) {
+		return checkLength("text", m.Text, MaxFile)
+	}
+	return checkText("text", m.Text)
+}
+
 // own returns a memory of an export of ours as it was, but for what the store
 // sets.
 func (i *importer) own(m *Memory) ([]storage.Memory, error) {
-	if m.State == StateDeleted || !slices.Contains(kinds, m.Kind) || checkText("text", m.Text) != nil || checkTags("tags", m.Tags) != nil {
+	if m.State == StateDeleted || !slices.Contains(kinds, m.Kind) || checkOwnText(m) != nil || checkTags("tags", m.Tags) != nil {
 		return nil, storage.ErrInvalid
 	}
 	times := map[string]storage.Time{}

@@ -466,6 +466,12 @@ func (p *Pipeline) Purge(ctx context.Context, now time.Time) (purged int, err er
 	return purged, nil
 }
 
+// Revisions returns the changes that were made to a memory by hand, newest
+// first. It does not tell whether the memory exists.
+func (p *Pipeline) Revisions(ctx context.Context, scope storage.Scope, id string) ([]Revision, error) {
+	return p.revisions(ctx, scope, recordKey(id))
+}
+
 // stillDiscarded returns those of the memories that have been discarded for
 // [UndoTime]. Others were added again, or were never marked, because the store
 // failed.

@@ -25,6 +25,9 @@ type Overview struct {
 	Superseded, Quarantined, Episodes int
 }
 
+// factKinds are the kinds of facts that [Overview] counts.
+var factKinds = []string{"name", "preference", "decision", "goal", "fact"}
+
 // OverviewLimits limit an [Overview]; 0 means the default: 50 facts, 10
 // conversations.
 type OverviewLimits struct{ Facts, Conversations int }
@@ -51,7 +54,7 @@ func (p *Pipeline) Overview(ctx context.Context, scope storage.Scope, limits Ove
 			out.Superseded++
 		default:
 			current = append(current, weighed{*m, p.cfg.Facts.Value(m, now)})
-			if len(m.Tags) > 0 {
+			if len(m.Tags) > 0 && slices.Contains(factKinds, m.Tags[0]) {
 				out.Known[m.Tags[0]]++
 			}
 		}

@@ -128,12 +128,6 @@ func keysWithPrefix(sorted []string, prefix string) []string {
 	return sorted[from:to]
 }
 
-// Revisions returns the changes that were made to a memory by hand, newest
-// first. It does not tell whether the memory exists.
-func (p *Pipeline) Revisions(ctx context.Context, scope storage.Scope, id string) ([]Revision, error) {
-	return p.revisions(ctx, scope, recordKey(id))
-}
-
 func (s *shared) revisions(ctx context.Context, scope storage.Scope, prefix string) (out []Revision, err error) {
 	read := func(r storage.Record) {
 		var v storedRevision

@@ -30,7 +30,7 @@ type toolNote struct {
 const (
 	maxNotes     = 1024
 	maxNoteLines = 100      // of one note; the rest is left out
-	minNoteRunes = 8        // a shorter line says nothing by itself
+	minNoteRunes = 8        // a shorter line is no statement
 	maxNoteBytes = 64 << 10 // of one note
 )
 

@@ -28,7 +28,7 @@ func (x *exchange) newTee(resp *http.Response) *tee {
 // there is no whole copy.
 func (x *exchange) assemble(resp *http.Response, t *tee, out relayed) {
 	now := x.h.deps.Now()
-	told := x.finishReceipt(&out)
+	told := finishReceipt(x, &out)
 	if t == nil {
 		x.h.recordReceipt(told)
 		x.trace.end(now)

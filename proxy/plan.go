@@ -49,7 +49,7 @@ type target struct {
 func (x *exchange) compose(who caller, p *payload) {
 	h, req, plan := x.h, x.read.req, &x.plan
 	began := time.Now()
-	x.beginReceipt(who.scope)
+	plan.receipt = newReceipt(x, who.scope)
 	known := h.ledger.Find(ledger.Seed{Scope: who.scope, Secret: who.secret, Class: x.class.Name()}, req, x.room.chain)
 	ctx, cancel := x.deadline(known, who.scope, began)
 	defer cancel()
@@ -97,7 +97,7 @@ func (x *exchange) compose(who caller, p *payload) {
 	plan.recallUS = time.Since(began).Microseconds()
 	block, placement, found := x.enter(block, found)
 	plan.next = x.continuation(plan.turn.Conversation, words, before)
-	plan.turn.Private = x.isPrivate()
+	plan.turn.Private = isPrivate(x)
 	switch {
 	case !takes: // the upstream continues without the blocks from now on
 		plan.walk.ClearReplays()
@@ -140,7 +140,7 @@ func (x *exchange) continueHeldTurn(scope storage.Scope, conversation string, p 
 	plan.persist = plan.persist && said != ""
 	plan.turn = x.newTurn(scope, conversation, joinWords(before, said))
 	plan.next = x.continuation(conversation, said, before)
-	plan.turn.Private = x.isPrivate()
+	plan.turn.Private = isPrivate(x)
 	if x.rights.replay {
 		x.insert(p, plan.target.placement, fence.Block{})
 	}
@@ -247,7 +247,7 @@ func (x *exchange) insert(body *payload, p dialect.Placement, block fence.Block)
 				out = append(out, ins...)
 			}
 		}
-		x.noteInsertion(turn, p, b, at, status == StatusReplayed)
+		noteInsertion(plan.receipt, turn, p, b, at, status == StatusReplayed)
 		plan.memories += len(b.Spans)
 		if plan.status == StatusEmpty || plan.side {
 			plan.status = status

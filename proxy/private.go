@@ -39,7 +39,7 @@ func (p *privacies) note(key conversationKey, private, replays bool) bool {
 
 // isPrivate reports whether the turn of a request is private, given what it
 // gets now.
-func (x *exchange) isPrivate() bool {
+func isPrivate(x *exchange) bool {
 	if !x.class.Private() {
 		return false
 	}

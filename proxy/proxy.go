@@ -184,7 +184,7 @@ type Deps struct {
 	// SaveNote takes what a model has saved with a memory tool of the client's.
 	// It must not block; nil = nothing is taken.
 	SaveNote func(scope storage.Scope, conversation, call, text string)
-	// Receipts takes what is told of exchanges; nil = nothing is.
+	// Receipts keeps the receipts of exchanges; nil = there are none.
 	Receipts ReceiptRecorder
 	Local    storage.Local
 	// Journal is a directory for what the ledger has not yet stored in Local;

@@ -11,25 +11,26 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// ReceiptRecorder takes what is to be told of exchanges. Record must not block;
+// ReceiptRecorder keeps the receipts of exchanges. Record must not block;
 // the receipt is its own from then on. It redacts Query before anybody sees it.
 type ReceiptRecorder interface {
 	Record(r *receipt.Receipt)
 }
 
-// beginReceipt begins the receipt of an exchange whose user is known.
-func (x *exchange) beginReceipt(scope storage.Scope) {
+// newReceipt returns the receipt of an exchange whose user is known, nil if
+// none is kept.
+func newReceipt(x *exchange, scope storage.Scope) *receipt.Receipt {
 	if x.h.deps.Receipts == nil || x.api.counts {
-		return
+		return nil
 	}
-	x.plan.receipt = &receipt.Receipt{
+	return &receipt.Receipt{
 		At: storage.TimeOf(x.start), Scope: scope, Client: x.read.client.Name, Upstream: x.up.Name, Dialect: x.api.d.Name(), Model: x.read.req.Model,
 	}
 }
 
-// noteSearch puts what recall found into the receipt.
-func (x *exchange) noteSearch(words string, res *recall.Result, took time.Duration, block *fence.Block) {
-	r := x.plan.receipt
+// noteSearch puts what recall found into a receipt, which may be nil. injects
+// reports whether what was found may be inserted.
+func noteSearch(r *receipt.Receipt, injects bool, words string, res *recall.Result, took time.Duration, block *fence.Block) {
 	if r == nil {
 		return
 	}
@@ -45,7 +46,7 @@ func (x *exchange) noteSearch(words string, res *recall.Result, took time.Durati
 		c := receipt.Candidate{ID: string([]byte(m.Memory.ID)), Kind: string(m.Memory.Kind), Score: m.Score, Inserted: shown[m.Memory.ID]}
 		if !c.Inserted {
 			c.Reason = string(recall.CutBudget)
-			if !x.rights.inject {
+			if !injects {
 				c.Reason = string(StatusObserved)
 			}
 		}
@@ -59,9 +60,8 @@ func (x *exchange) noteSearch(words string, res *recall.Result, took time.Durati
 	}
 }
 
-// noteInsertion puts an inserted block into the receipt.
-func (x *exchange) noteInsertion(turn int, p dialect.Placement, b fence.Block, at int, replayed bool) {
-	r := x.plan.receipt
+// noteInsertion puts an inserted block into a receipt, which may be nil.
+func noteInsertion(r *receipt.Receipt, turn int, p dialect.Placement, b fence.Block, at int, replayed bool) {
 	if r == nil {
 		return
 	}
@@ -73,7 +73,7 @@ func (x *exchange) noteInsertion(turn int, p dialect.Placement, b fence.Block, a
 
 // finishReceipt fills in how the exchange ended and returns the receipt, nil if
 // there is none. It is called once.
-func (x *exchange) finishReceipt(out *relayed) *receipt.Receipt {
+func finishReceipt(x *exchange, out *relayed) *receipt.Receipt {
 	r := x.plan.receipt
 	x.plan.receipt = nil
 	if r == nil || !x.rights.persist && len(r.Candidates)+len(r.Inserted) == 0 { // nobody is remembered for a receipt alone

@@ -31,7 +31,7 @@ func (x *exchange) search(ctx context.Context, conversation, words string) (fenc
 	took := time.Since(began)
 	defer x.room.keepFound(res.Memories)
 	var block fence.Block
-	defer func() { x.noteSearch(words, &res, took, &block) }()
+	defer func() { noteSearch(x.plan.receipt, x.rights.inject, words, &res, took, &block) }()
 	switch {
 	case errors.Is(err, recall.ErrTimeout), errors.Is(err, context.DeadlineExceeded):
 		return fence.Block{}, 0, StatusTimeout

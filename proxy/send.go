@@ -94,7 +94,7 @@ func (x *httpExchange) fail(err error) {
 		out.cause, out.detail = causeOfLeaving(x.ctx, err), ""
 	}
 	x.log(out)
-	x.h.recordReceipt(x.finishReceipt(&out.relayed))
+	x.h.recordReceipt(finishReceipt(&x.exchange, &out.relayed))
 	x.trace.end(x.h.deps.Now())
 	if !present {
 		panic(http.ErrAbortHandler) // or net/http would answer 200

@@ -199,7 +199,7 @@ func (e *searcher) rankAndSelect(ctx context.Context, ix *index, q *resolvedQuer
 // tells reports whether the candidates that are not returned are asked for.
 func (r *Request) tells() bool { return r.Cuts || r.Explain }
 
-// maxCut bounds the candidates that are told of if they are not returned.
+// maxCut returns how many candidates that are not returned are reported.
 func (r *Request) maxCut(topK int) int {
 	if r.Explain {
 		return MaxTopK

@@ -32,7 +32,7 @@ type selection struct {
 	gate    float64 // from the configuration
 	weights *Weights
 	explain bool
-	maxCut  int // candidates that are told of if they are not returned
+	maxCut  int // limit of the candidates that are reported as not returned
 	lines   bool
 	screen  func(string) string // of the request
 	gated   bool                // leave out what is not worth a line

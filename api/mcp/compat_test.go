@@ -115,7 +115,7 @@ func TestMem0(t *testing.T) {
 	}
 	for _, tt := range [][2]string{
 		{`{"OR":[{"user_id":"alice"},{"user_id":"bob"}]}`, "filters.OR: can hold one condition only"}, {`{"NOT":[{"user_id":"alice"}]}`, "filters: has a condition"},
-		{`{"user_id":{"in":["alice","bob"]}}`, "filters.user_id: must name one value"}, {`{"user_id":"bob"}`, "there is no such thing"},
+		{`{"user_id":{"in":["alice","bob"]}}`, "filters.user_id: must name one value"}, {`{"user_id":"bob"}`, noSuch},
 		{`{"created_at":{"gte":"kiln"}}`, "filters.created_at: must be a time"}, {`{"AND":7}`, "filters.AND: must be a list"}, {`[]`, "filters: must be an object"},
 		{`{"AND":[{"AND":[{"AND":[{"AND":[{"AND":[{"user_id":"alice"}]}]}]}]}]}`, "filters: is nested too deep"},
 	} {
@@ -219,7 +219,7 @@ func TestSearchAndFetch(t *testing.T) {
 	if said := c.ok(nil, "search", `{"query":"submarine"}`); said != `{"results":[]}` {
 		t.Error(said)
 	}
-	contains(t, c.fails("fetch", `{"id":"x"}`), "there is no such thing")
+	contains(t, c.fails("fetch", `{"id":"x"}`), noSuch)
 }
 
 // TestSetsTogether checks that sets can be combined, in any order.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/remora-proxy/remora/api"
 	"github.com/remora-proxy/remora/proxy/identity"
+	"github.com/remora-proxy/remora/storage"
 )
 
 // post sends one message of JSON-RPC and returns the answer.
@@ -236,7 +237,7 @@ func TestStoreFails(t *testing.T) {
 	store.Fail(true)
 	for _, line := range []string{`get_memory {"memory_id":"x"}`, `list_memories {}`, `memory {"command":"view","path":"/memories"}`, `read_graph {}`} {
 		name, arguments, _ := strings.Cut(line, " ")
-		contains(t, c.fails(name, arguments), "the store can't serve now; try again")
+		contains(t, c.fails(name, arguments), api.Detail(storage.ErrUnavailable))
 	}
 }
 
@@ -250,7 +251,7 @@ func TestPanic(t *testing.T) {
 			`{"query":"x","text":"x","id":"x","ids":["x"],"memory_ids":["x"],"command":"view","path":"/memories","names":["x"],"user_id":"u",
 			"entities":[{"name":"x","entityType":"y"}],"relations":[{"from":"x","to":"y","relationType":"z"}],"entityNames":["x"],
 			"observations":[{"entityName":"x"}],"deletions":[{"entityName":"x"}]}`))
-		if said := res.Content[0].(*sdk.TextContent).Text; !res.IsError || !strings.Contains(said, "an error of Remora's own") {
+		if said := res.Content[0].(*sdk.TextContent).Text; !res.IsError || said != api.Detail(errPanic) {
 			t.Errorf("%s: %q", name, said)
 		}
 	}

@@ -20,6 +20,9 @@ import (
 	"github.com/remora-proxy/remora/storage/storagetest"
 )
 
+// noSuch is what tools say of what there is not.
+var noSuch = api.Detail(api.ErrNotFound)
+
 const adminToken = "the-admin-token-of-tests"
 
 // newService returns a service over a store in memory, whose pipeline runs

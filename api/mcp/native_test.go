@@ -128,9 +128,9 @@ func TestEveryTool(t *testing.T) {
 		t.Errorf("%+v", gone)
 	}
 	contains(t, said, "Deleted 1 memory.", "There is no nothing.")
-	contains(t, c.fails("get_memory", fmt.Sprintf(`{"id":%q}`, id)), "there is no such thing")
-	contains(t, c.fails("delete_memories", fmt.Sprintf(`{"ids":[%q]}`, id)), "there is no such thing")
-	contains(t, c.fails("delete_memories", fmt.Sprintf(`{"ids":[%q,"x"]}`, id)), "there is no such thing")
+	contains(t, c.fails("get_memory", fmt.Sprintf(`{"id":%q}`, id)), noSuch)
+	contains(t, c.fails("delete_memories", fmt.Sprintf(`{"ids":[%q]}`, id)), noSuch)
+	contains(t, c.fails("delete_memories", fmt.Sprintf(`{"ids":[%q,"x"]}`, id)), noSuch)
 	contains(t, c.ok(nil, "delete_all_memories", ""), "Deleted 2 memories. They can be brought back until 2")
 	contains(t, c.ok(nil, "delete_all_memories", ""), "nothing to delete")
 	contains(t, c.ok(nil, "list_memories", `{}`), "Nothing is saved")
@@ -218,12 +218,12 @@ func TestErrors(t *testing.T) {
 		{"list_memories", `{"since":"kiln"}`, "since: must be a time"},
 		{"list_memories", `{"kind":"kiln"}`, "kind: must be one of"},
 		{"get_memory", `{}`, "id: is required"},
-		{"get_memory", `{"id":"kiln"}`, "there is no such thing"},
+		{"get_memory", `{"id":"kiln"}`, noSuch},
 		{"update_memory", `{"id":"kiln"}`, "text: is required"},
-		{"update_memory", `{"id":"kiln","text":"x"}`, "there is no such thing"},
+		{"update_memory", `{"id":"kiln","text":"x"}`, noSuch},
 		{"update_memory", `{"id":"kiln","text":` + quote(long) + `}`, "text: is longer"},
 		{"delete_memories", `{}`, "ids: is required"},
-		{"delete_memories", `{"ids":["kiln"]}`, "there is no such thing"},
+		{"delete_memories", `{"ids":["kiln"]}`, noSuch},
 		{"context", `{"facts":"kiln"}`, "facts: must be a whole number"},
 	} {
 		if tt.want == "" { // it is saved without what is secret

@@ -71,7 +71,7 @@ func TestOfficialClient(t *testing.T) {
 		"server":  {`"name":"remora"`, `"version":"1.2.3"`, "search_memory"},
 		"tools":   {`"search_memory"`, `"add_memories"`, `"context"`, `"fetch"`, `"memory"`},
 		"saved":   {"Saved: My favourite mountain is the Säntis.", `"structuredContent":{"results":[{`, `"event":"added"`},
-		"failed":  {`"isError":true`, "there is no such thing"},
+		"failed":  {`"isError":true`, noSuch},
 		"found":   {"My favourite mountain is the Säntis.", `"score":`},
 		"context": {"Säntis"}, "list_memories": {"Säntis"}, "delete_all_memories": {"Deleted 1 memory"}, "search_memory": {"Nothing is remembered"},
 		"refused": {"401"},

@@ -59,7 +59,7 @@ func TestPipe(t *testing.T) {
 	transport, served = pipes(t, ctx, Local(s, api.Principal{Admin: true, User: "alice"}), Options{})
 	again := dial(t, transport)
 	contains(t, again.ok(nil, "list_memories", ""), "on the roof")
-	contains(t, again.fails("list_memories", `{"user_id":"bob"}`), "there is no such thing")
+	contains(t, again.fails("list_memories", `{"user_id":"bob"}`), noSuch)
 	stop()
 	ended(t, served)
 	contains(t, connect(t, serve(t, s, Options{}), "alice").ok(nil, "list_memories", ""), "on the roof")

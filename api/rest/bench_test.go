@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"bytes"
 	"fmt"
 	"net/http/httptest"
 	"slices"
@@ -8,16 +9,24 @@ import (
 	"time"
 
 	"github.com/remora-proxy/remora/storage"
+	"github.com/remora-proxy/remora/storage/badger"
 )
 
 // benchMemories is how many memories the user of the benchmarks has: as many as
 // one user may.
 const benchMemories = 10_000
 
-// filled returns a rig with benchMemories of ada.
+// filled returns a rig on the store of the program, with benchMemories of ada.
 func filled(b *testing.B) *rig {
 	b.Helper()
-	r := newService(b)
+	cfg := badger.DefaultConfig()
+	cfg.Dir, cfg.Key = b.TempDir(), bytes.Repeat([]byte{7}, badger.KeySize)
+	store := badger.New(cfg, nil)
+	if err := store.Open(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = store.Close() })
+	r := newRig(b, options{who: local(), store: store})
 	subjects := []string{"boat", "cello", "garden", "recipe", "database", "holiday", "meeting", "bicycle", "novel", "concert"}
 	var batch []storage.Memory
 	for i := range benchMemories {
@@ -26,7 +35,7 @@ func filled(b *testing.B) *rig {
 			Text: fmt.Sprintf("The %s number %d belongs to the %s of neighbour %d.", subjects[i%10], i, subjects[i/10%10], i%997),
 		})
 		if len(batch) == 500 {
-			if err := r.store.Put(b.Context(), []storage.Write{{Scope: localScope("ada"), Memories: batch}}); err != nil {
+			if err := store.Put(b.Context(), []storage.Write{{Scope: localScope("ada"), Memories: batch}}); err != nil {
 				b.Fatal(err)
 			}
 			batch = nil

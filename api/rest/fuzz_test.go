@@ -5,9 +5,11 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -18,7 +20,7 @@ import (
 func FuzzREST(f *testing.F) {
 	r := newService(f)
 	m := r.add(f, "user=ada", "I sail.", nil)
-	for pattern := range routes() {
+	for _, pattern := range slices.Sorted(maps.Keys(routes())) {
 		method, path, _ := strings.Cut(operationName(pattern), " ")
 		f.Add(method, strings.NewReplacer("{id}", m.ID, "{key}", "k").Replace(path), "user=ada&limit=3", `{"text":"x","query":"x","ids":["x"]}`)
 	}
@@ -33,6 +35,7 @@ func FuzzREST(f *testing.F) {
 		{"POST", "/v1/resources", "user=ada&resource_uri=x", "%PDF-1.4\n1 0 obj\n<<"},
 		{"POST", "/v1/import", "user=ada&dryRun=true", chatGPT()},
 		{"POST", "/v1/import", "user=ada&name=../x", "PK\x03\x04"},
+		{"POST", "/v1/import", "name=%c6%00", "0"}, // was an error of ours
 		{"GET", "/v1/export", "format=mem0", ""},
 		{"GET", "/v1/exchanges/" + strings.Repeat("x", 40), "user=ada", ""},
 		{"DELETE", "/v1/conversations/a//b/%00", "user=ada", ""},

@@ -55,7 +55,7 @@ func Guard(next http.Handler, o GuardOptions) http.Handler {
 				panic(p)
 			default: // its value may hold content
 				o.Log.Error("panic", "in", "control plane", "request", h.Get(request.HeaderID), "stack", string(debug.Stack()))
-				problem.New(http.StatusInternalServerError, "internal", "an error of Remora's own, which its log tells of").Write(w)
+				problem.New(http.StatusInternalServerError, "internal", "an internal error, which is in Remora's log").Write(w)
 			}
 		}()
 		next.ServeHTTP(w, r)

@@ -82,6 +82,7 @@ type options struct {
 	rules      []policy.Rule
 	pipeline   func(*persist.Config)
 	noReceipts bool
+	store      api.Store // nil = one in memory
 }
 
 // newService returns a rig on one person's machine, whose requests are the
@@ -118,10 +119,14 @@ func newRig(t testing.TB, o options) *rig {
 	if o.pipeline != nil {
 		o.pipeline(&own)
 	}
-	r.engine = recall.New(cfg, r.store, log, nil)
-	r.receipts = receipt.NewRecorder(r.store, time.Hour, log)
+	store := o.store
+	if store == nil {
+		store = r.store
+	}
+	r.engine = recall.New(cfg, store, log, nil)
+	r.receipts = receipt.NewRecorder(store, time.Hour, log)
 	r.receipts.Redact = redact.NewCache(red).Redact
-	r.pipeline = persist.New(own, r.store, r.store, index{r.engine, r.receipts}, red, log, nil)
+	r.pipeline = persist.New(own, store, store, index{r.engine, r.receipts}, red, log, nil)
 	r.resolver = identity.New(o.who, nil)
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
@@ -130,7 +135,7 @@ func newRig(t testing.TB, o options) *rig {
 	running.Go(func() { r.receipts.Run(ctx) })
 	t.Cleanup(func() { cancel(); running.Wait() })
 	deps := api.Deps{
-		Store: r.store, Pipeline: r.pipeline, Engine: r.engine, Recall: cfg, Identity: r.resolver, Policy: policy.New(o.rules), Receipts: r.receipts,
+		Store: store, Pipeline: r.pipeline, Engine: r.engine, Recall: cfg, Identity: r.resolver, Policy: policy.New(o.rules), Receipts: r.receipts,
 		Redact: redact.NewCache(red).Redact, Placeholder: red.IsPlaceholder, Log: log,
 		HidesSecret: func(text string) bool {
 			redacted, _ := red.Redact(text)

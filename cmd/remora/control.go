@@ -98,7 +98,7 @@ func (s *system) newService(token string, redactor *redact.Redactor) *api.Servic
 	})
 }
 
-// health returns what the control plane tells of the program.
+// health returns what the control plane reports of the program.
 func (s *system) health() api.Health {
 	status, h, index := s.store.Status(), s.handler.Stats(), s.engine.Stats()
 	out := api.Health{

@@ -199,6 +199,7 @@ func TestScripts(t *testing.T) {
 			}
 			e.Setenv("HOME", filepath.Join(e.WorkDir, "home"))
 			e.Setenv("REMORA_LOG_FORMAT", "text")
+			e.Setenv("REMORA_API_LISTEN", "off") // its default address is the same for all
 			e.Setenv("GORACE", os.Getenv("GORACE"))
 			// A busy machine must not decide what is recalled.
 			e.Setenv("REMORA_RECALL_DEADLINE", patience.String())

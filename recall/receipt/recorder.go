@@ -26,7 +26,7 @@ const (
 	MaxWaiting  = 2048
 	MaxWatchers = 64
 
-	// MaxQuery is how much of a question is kept, in bytes. Whoever records one
+	// MaxQuery is how much of a question is kept, in bytes. The caller of Record
 	// gives up to QueryOverhang more, so that what the cut goes through is
 	// redacted whole.
 	MaxQuery      = 2 << 10

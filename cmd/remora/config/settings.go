@@ -126,7 +126,7 @@ func (c *Config) backendSettings() []setting {
 	return []setting{
 		{key: "memory.mode", at: choice(&b.Mode, backend.ModeLocal, backend.ModeGateway, backend.ModeCurated), doc: "Which memory requests get. `local`: Remora's own. `gateway`: that of a [Memory Gateway](gateway.md), which may be another Remora. `curated`: MEMORY.md and USER.md, which only the memory tool writes."},
 		{key: "gateway.baseUrl", at: text(&g.BaseURL), doc: "What `/memories/search`, `/memories/add` and `/memories/flush` are appended to."},
-		{key: "gateway.userId", at: text(&g.UserID), doc: "Whose memory it is. All requests have this one, whoever sends them: in this mode a Remora serves one person."},
+		{key: "gateway.userId", at: text(&g.UserID), doc: "Whose memory it is. All requests share this one memory: in this mode a Remora serves one person."},
 		{key: "gateway.userKey", at: secret(&g.UserKey), doc: "The credential, sent in bodies only."},
 		{key: "gateway.appId", at: text(&g.AppID), doc: "The application there."},
 		{key: "gateway.projectId", at: text(&g.ProjectID), doc: "The project there."},
