@@ -137,12 +137,12 @@ func TestFiles(t *testing.T) {
 	write("/memories/d/b", "a turn for the worse")
 	check("/memories/a=four /memories/d/b=a turn for the worse")
 
-	// Other changes leave the others' names alone.
+	// A change of the tags leaves the file its path.
 	tags := []string{"mine"}
 	if _, err := s.Update(ctx, curator, alice, fresh.ID, 0, Patch{Tags: &tags}); err != nil {
 		t.Fatal(err)
 	}
-	check("/memories/d/b=a turn for the worse")
+	check("/memories/a=four /memories/d/b=a turn for the worse")
 	store.Fail(true)
 	if _, err := s.Files(ctx, curator, alice); !errors.Is(err, storage.ErrUnavailable) {
 		t.Error(err)
