@@ -77,8 +77,20 @@ type Config struct {
 	Token string
 }
 
-// Service has the verbs of the control plane.
+// Service has the verbs of the control plane. They are grouped by what they
+// are about, and all of them are its methods.
 type Service struct {
+	*access
+	memories
+	questions
+	intake
+	files
+	entries
+}
+
+// access decides what a caller may reach, and finds it. All verbs go through
+// it.
+type access struct {
 	Deps
 	token   string
 	tenants tenants
@@ -86,11 +98,28 @@ type Service struct {
 
 	secretMu sync.Mutex
 	secret   []byte
-
-	totals totals
-
-	extracting chan struct{} // held while a document is read
 }
+
+// Groups of verbs.
+type (
+	// memories lists, changes and erases memories.
+	memories struct{ *access }
+	// questions searches, aggregates and reports.
+	questions struct {
+		*access
+		entries entries
+		totals  totals
+	}
+	// intake takes in what is said, documents and exports.
+	intake struct {
+		*access
+		extracting chan struct{} // held while a document is read
+	}
+	// files keeps the files of a memory tool.
+	files struct{ *access }
+	// entries keeps keyed values of tools.
+	entries struct{ *access }
+)
 
 // New returns a Service. It does no I/O.
 func New(cfg Config, deps Deps) *Service {
@@ -106,7 +135,11 @@ func New(cfg Config, deps Deps) *Service {
 	if deps.HidesSecret == nil {
 		deps.HidesSecret = func(string) bool { return false }
 	}
-	return &Service{Deps: deps, token: cfg.Token, extracting: make(chan struct{}, 1)}
+	a := &access{Deps: deps, token: cfg.Token}
+	return &Service{
+		access: a, memories: memories{a}, questions: questions{access: a, entries: entries{a}}, intake: intake{access: a, extracting: make(chan struct{}, 1)},
+		files: files{a}, entries: entries{a},
+	}
 }
 
 // purgeInterval is how often what was discarded is looked at.
@@ -133,7 +166,7 @@ func (s *Service) Run(ctx context.Context) {
 }
 
 // installSecret returns the secret that tenants derive from.
-func (s *Service) installSecret(ctx context.Context) ([]byte, error) {
+func (s *access) installSecret(ctx context.Context) ([]byte, error) {
 	s.secretMu.Lock()
 	defer s.secretMu.Unlock()
 	if s.secret == nil {

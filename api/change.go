@@ -30,7 +30,7 @@ type Added struct {
 }
 
 // Add saves a fact of a user. source names the face that it came in through.
-func (s *Service) Add(ctx context.Context, p Principal, t Target, d Draft, source string) (Added, error) {
+func (s *memories) Add(ctx context.Context, p Principal, t Target, d Draft, source string) (Added, error) {
 	scope, err := s.scope(p, t)
 	if err != nil {
 		return Added{}, err
@@ -52,7 +52,7 @@ func (s *Service) Add(ctx context.Context, p Principal, t Target, d Draft, sourc
 	return s.added(scope, &saved[0]), nil
 }
 
-func (s *Service) added(scope storage.Scope, saved *persist.Saved) Added {
+func (s *memories) added(scope storage.Scope, saved *persist.Saved) Added {
 	s.places.note(scope, saved.Memory.ID)
 	out := Added{Memory: s.show(&saved.Memory), Event: "added"}
 	switch {
@@ -138,7 +138,7 @@ func (d *Patch) check() error {
 }
 
 // Update changes a memory. version is what the caller has seen, 0 = any.
-func (s *Service) Update(ctx context.Context, p Principal, t Target, id string, version uint64, d Patch) (Memory, error) {
+func (s *memories) Update(ctx context.Context, p Principal, t Target, id string, version uint64, d Patch) (Memory, error) {
 	if err := d.check(); err != nil {
 		return Memory{}, err
 	}
@@ -203,7 +203,7 @@ func (d *Patch) apply(m *storage.Memory) error {
 
 // spreadPrivate gives all memories of a turn the tag private, or takes it from
 // them: what a fact says, its passages say too.
-func (s *Service) spreadPrivate(ctx context.Context, of *storage.Memory, private bool, cause persist.Cause) error {
+func (s *memories) spreadPrivate(ctx context.Context, of *storage.Memory, private bool, cause persist.Cause) error {
 	if of.Provenance.Turn == "" {
 		return nil
 	}
@@ -243,7 +243,7 @@ type Removed struct {
 
 // Delete discards memories, and what was made of them. It can be undone for a
 // day.
-func (s *Service) Delete(ctx context.Context, p Principal, t Target, why string, ids ...string) (Removed, error) {
+func (s *memories) Delete(ctx context.Context, p Principal, t Target, why string, ids ...string) (Removed, error) {
 	out := Removed{Deleted: []string{}}
 	if err := checkIDs("ids", ids); err != nil {
 		return out, err
@@ -276,7 +276,7 @@ func (s *Service) Delete(ctx context.Context, p Principal, t Target, why string,
 }
 
 // Undo takes back the last change of a memory, and what was deleted with it.
-func (s *Service) Undo(ctx context.Context, p Principal, t Target, id, why string) ([]Memory, error) {
+func (s *memories) Undo(ctx context.Context, p Principal, t Target, id, why string) ([]Memory, error) {
 	if err := checkLength("why", why, MaxReason); err != nil {
 		return nil, err
 	}
@@ -293,7 +293,7 @@ func (s *Service) Undo(ctx context.Context, p Principal, t Target, id, why strin
 
 // Feedback says that a memory helped or did not, which raises or lowers its
 // priority.
-func (s *Service) Feedback(ctx context.Context, p Principal, t Target, id string, helped bool, why string) (Memory, error) {
+func (s *memories) Feedback(ctx context.Context, p Principal, t Target, id string, helped bool, why string) (Memory, error) {
 	if err := checkLength("why", why, MaxReason); err != nil {
 		return Memory{}, err
 	}
@@ -339,7 +339,7 @@ type History struct {
 const maxChain = 50
 
 // History returns the changes of a memory.
-func (s *Service) History(ctx context.Context, p Principal, t Target, id string) (History, error) {
+func (s *memories) History(ctx context.Context, p Principal, t Target, id string) (History, error) {
 	m, err := s.locate(ctx, p, t, id)
 	if err != nil {
 		return History{}, err
@@ -365,7 +365,7 @@ func (s *Service) History(ctx context.Context, p Principal, t Target, id string)
 }
 
 // chain follows what superseded a memory and what it superseded.
-func (s *Service) chain(ctx context.Context, of *storage.Memory) ([]Memory, error) {
+func (s *memories) chain(ctx context.Context, of *storage.Memory) ([]Memory, error) {
 	seen := map[string]bool{of.ID: true}
 	read := func(id string) (*storage.Memory, error) {
 		if id == "" || seen[id] || len(seen) > maxChain {
@@ -413,7 +413,7 @@ type Original struct {
 
 // Originals returns what the placeholders in a memory stand for, as far as that
 // is kept. Originals of secrets never are.
-func (s *Service) Originals(ctx context.Context, p Principal, t Target, id string) ([]Original, error) {
+func (s *memories) Originals(ctx context.Context, p Principal, t Target, id string) ([]Original, error) {
 	m, err := s.locate(ctx, p, t, id)
 	if err != nil {
 		return nil, err

@@ -45,7 +45,7 @@ type ContextRequest struct {
 }
 
 // Context returns the aggregate of a user's memory.
-func (s *Service) Context(ctx context.Context, p Principal, t Target, q ContextRequest) (Context, error) {
+func (s *questions) Context(ctx context.Context, p Principal, t Target, q ContextRequest) (Context, error) {
 	if q.Facts < 0 || q.Facts > 500 {
 		return Context{}, invalid("facts", "must be 1..500")
 	}
@@ -73,7 +73,7 @@ func (s *Service) Context(ctx context.Context, p Principal, t Target, q ContextR
 		out.Conversations = append(out.Conversations, s.conversation(&o.Conversations[i]))
 	}
 	if q.Namespace != "" {
-		page, err := s.Entries(ctx, p, t, q.Namespace, "", "", MaxPage)
+		page, err := s.entries.Entries(ctx, p, t, q.Namespace, "", "", MaxPage)
 		if err != nil {
 			return Context{}, err
 		}
@@ -83,7 +83,7 @@ func (s *Service) Context(ctx context.Context, p Principal, t Target, q ContextR
 	return out, nil
 }
 
-func (s *Service) conversation(c *extract.Summary) Conversation {
+func (s *questions) conversation(c *extract.Summary) Conversation {
 	out := Conversation{ID: c.Conversation, Messages: c.Messages, Keywords: []string{}, Summary: []string{}, Last: stamp(storage.TimeOf(c.Updated))}
 	for _, k := range c.Keywords[:min(len(c.Keywords), maxKeywords)] {
 		out.Keywords = append(out.Keywords, k.Word)

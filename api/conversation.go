@@ -41,7 +41,7 @@ const longAgo = storage.Time(24 * time.Hour / time.Millisecond)
 //
 // It fails like Report if the first turn can't be taken in, and waits for room
 // in the queue for the others.
-func (s *Service) ReportConversation(ctx context.Context, p Principal, t Target, conversation string, messages []Message) (turns []string, err error) {
+func (s *intake) ReportConversation(ctx context.Context, p Principal, t Target, conversation string, messages []Message) (turns []string, err error) {
 	scope, err := s.scope(p, t)
 	if err != nil {
 		return nil, err
@@ -97,7 +97,7 @@ func (s *Service) ReportConversation(ctx context.Context, p Principal, t Target,
 
 // utterances checks messages and gives those without a time one each, so that
 // what is said later is later.
-func (s *Service) utterances(messages []Message) (said []persist.Message, models []string, err error) {
+func (s *intake) utterances(messages []Message) (said []persist.Message, models []string, err error) {
 	now := storage.TimeOf(s.Now())
 	for i := range messages {
 		m := &messages[i]
@@ -116,7 +116,7 @@ func (s *Service) utterances(messages []Message) (said []persist.Message, models
 
 // Owner returns the target that names all parts of what a principal reaches by
 // t: those of the principal, or the defaults, where t is silent.
-func (s *Service) Owner(p Principal, t Target) (Target, error) {
+func (s *intake) Owner(p Principal, t Target) (Target, error) {
 	scope, err := s.scope(p, t)
 	if err != nil {
 		return Target{}, err
@@ -126,7 +126,7 @@ func (s *Service) Owner(p Principal, t Target) (Target, error) {
 
 // Passages returns what was said in a turn, in order, without what was deleted.
 // It is empty if nothing of the turn is remembered.
-func (s *Service) Passages(ctx context.Context, p Principal, t Target, turn string) ([]Memory, error) {
+func (s *intake) Passages(ctx context.Context, p Principal, t Target, turn string) ([]Memory, error) {
 	scope, err := s.scope(p, t)
 	if err != nil {
 		return nil, err

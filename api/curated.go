@@ -134,7 +134,7 @@ func showFile(m *storage.Memory) File {
 }
 
 // openFile returns a file with its content, redacted once more.
-func (s *Service) openFile(m *storage.Memory) File {
+func (s *files) openFile(m *storage.Memory) File {
 	out := showFile(m)
 	out.Content, _ = unwrapFile(s.Redact(m.Text))
 	out.Size = len(out.Content)
@@ -143,7 +143,7 @@ func (s *Service) openFile(m *storage.Memory) File {
 
 // files reads the names of a user's files, in order. Of two files with one path,
 // as after undoing a deletion, the one that was changed last comes last.
-func (s *Service) files(ctx context.Context, scope storage.Scope) (out []File, err error) {
+func (s *files) files(ctx context.Context, scope storage.Scope) (out []File, err error) {
 	q := storage.Query{Kinds: []storage.Kind{storage.KindCurated}}
 	for page, err := range storage.ScanPages(ctx, s.Store, scope, q) {
 		if err != nil {
@@ -163,7 +163,7 @@ func (s *Service) files(ctx context.Context, scope storage.Scope) (out []File, e
 
 // findFile returns the file of a path. others are all files, if it had to read
 // them.
-func (s *Service) findFile(
+func (s *files) findFile(
 	ctx context.Context, scope storage.Scope, path string,
 ) (m storage.Memory, others []File, err error) {
 	m, err = s.Store.Memory(ctx, scope, fileID(path, 0))
@@ -186,7 +186,7 @@ func (s *Service) findFile(
 }
 
 // Files lists a user's files by their paths, without their content.
-func (s *Service) Files(ctx context.Context, p Principal, t Target) ([]File, error) {
+func (s *files) Files(ctx context.Context, p Principal, t Target) ([]File, error) {
 	scope, err := s.scope(p, t)
 	if err != nil {
 		return nil, err
@@ -205,7 +205,7 @@ func (s *Service) Files(ctx context.Context, p Principal, t Target) ([]File, err
 }
 
 // ReadFile returns a file.
-func (s *Service) ReadFile(ctx context.Context, p Principal, t Target, path string) (File, error) {
+func (s *files) ReadFile(ctx context.Context, p Principal, t Target, path string) (File, error) {
 	path, err := filePath("path", path)
 	if err != nil {
 		return File{}, err
@@ -222,7 +222,7 @@ func (s *Service) ReadFile(ctx context.Context, p Principal, t Target, path stri
 }
 
 // WriteFile makes a file, or replaces its content. The content is redacted.
-func (s *Service) WriteFile(
+func (s *files) WriteFile(
 	ctx context.Context, p Principal, t Target, path, content, why string,
 ) (File, error) {
 	path, err := filePath("path", path)

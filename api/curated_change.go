@@ -17,7 +17,7 @@ const filePriority = 0.5
 const maxFileIDs = 1000
 
 // makeFile makes a file. others are those that are there.
-func (s *Service) makeFile(
+func (s *files) makeFile(
 	ctx context.Context, scope storage.Scope, others []File, path, content string,
 ) (m storage.Memory, err error) {
 	if len(others) >= MaxFiles {
@@ -49,7 +49,7 @@ func within(dir, path string) bool { return strings.HasPrefix(path, dir+"/") }
 
 // freeFileID returns an id for the file of a path. What was deleted keeps its
 // id as long as it can be brought back.
-func (s *Service) freeFileID(
+func (s *files) freeFileID(
 	ctx context.Context, scope storage.Scope, path string,
 ) (string, error) {
 	for n := range maxFileIDs {
@@ -67,7 +67,7 @@ func (s *Service) freeFileID(
 
 // DeleteFile discards a file, or all files of a directory. It can be undone for
 // a day.
-func (s *Service) DeleteFile(
+func (s *files) DeleteFile(
 	ctx context.Context, p Principal, t Target, path, why string,
 ) (Removed, error) {
 	path, err := filePath("path", path)
@@ -109,7 +109,7 @@ func (s *Service) DeleteFile(
 // RenameFile gives a file, or all files of a directory, another path. If there
 // is something at that path, it is ErrExists. A directory whose renaming breaks
 // off is renamed in part; repeating it fails with ErrExists.
-func (s *Service) RenameFile(
+func (s *files) RenameFile(
 	ctx context.Context, p Principal, t Target, from, to, why string,
 ) error {
 	from, err := filePath("from", from)

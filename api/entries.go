@@ -63,13 +63,13 @@ func printable(s string) bool {
 	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f })
 }
 
-func (s *Service) entryRef(scope storage.Scope, namespace, key string) storage.RecordRef {
+func (s *entries) entryRef(scope storage.Scope, namespace, key string) storage.RecordRef {
 	return storage.RecordRef{Bucket: storage.BucketEntry, Scope: scope, Key: entryKey(namespace, key)}
 }
 
 // PutEntry keeps a value under a key, and replaces the one there. version is
 // what the caller has seen: 0 = any.
-func (s *Service) PutEntry(ctx context.Context, p Principal, t Target, namespace, key string, version uint64, d EntryDraft) (Entry, bool, error) {
+func (s *entries) PutEntry(ctx context.Context, p Principal, t Target, namespace, key string, version uint64, d EntryDraft) (Entry, bool, error) {
 	if err := checkEntry(namespace, key); err != nil {
 		return Entry{}, false, err
 	}
@@ -156,7 +156,7 @@ func readable(value json.RawMessage) string {
 	return b.String()
 }
 
-func (s *Service) entry(ctx context.Context, ref storage.RecordRef) (e storedEntry, err error) {
+func (s *entries) entry(ctx context.Context, ref storage.RecordRef) (e storedEntry, err error) {
 	rec, err := s.Store.Record(ctx, ref)
 	if err != nil {
 		return e, err
@@ -170,7 +170,7 @@ func (e *storedEntry) show(recordKey string, expires storage.Time) Entry {
 }
 
 // GetEntry returns the value under a key.
-func (s *Service) GetEntry(ctx context.Context, p Principal, t Target, namespace, key string) (Entry, error) {
+func (s *entries) GetEntry(ctx context.Context, p Principal, t Target, namespace, key string) (Entry, error) {
 	if err := checkEntry(namespace, key); err != nil {
 		return Entry{}, err
 	}
@@ -190,7 +190,7 @@ func (s *Service) GetEntry(ctx context.Context, p Principal, t Target, namespace
 }
 
 // DeleteEntry deletes the value under a key, at once and for good.
-func (s *Service) DeleteEntry(ctx context.Context, p Principal, t Target, namespace, key string) error {
+func (s *entries) DeleteEntry(ctx context.Context, p Principal, t Target, namespace, key string) error {
 	if err := checkEntry(namespace, key); err != nil {
 		return err
 	}
@@ -213,7 +213,7 @@ type EntryPage struct {
 
 // Entries lists the entries of a namespace whose keys begin with prefix, in the
 // order of their keys.
-func (s *Service) Entries(ctx context.Context, p Principal, t Target, namespace, prefix, cursor string, limit int) (EntryPage, error) {
+func (s *entries) Entries(ctx context.Context, p Principal, t Target, namespace, prefix, cursor string, limit int) (EntryPage, error) {
 	out := EntryPage{Entries: []Entry{}}
 	limit, err := pageSize(limit)
 	if err != nil {

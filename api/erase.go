@@ -37,7 +37,7 @@ const eraseTimeout = 2 * time.Minute
 
 // Erase erases a user, in all apps and projects unless one is named. It can't
 // be undone. A user of whom nothing is remembered is ErrNotFound.
-func (s *Service) Erase(ctx context.Context, p Principal, t Target) (Receipt, error) {
+func (s *memories) Erase(ctx context.Context, p Principal, t Target) (Receipt, error) {
 	one, err := s.scope(p, t)
 	if err != nil {
 		return Receipt{}, err
@@ -85,7 +85,7 @@ func (r *Receipt) add(e *persist.Erasure) {
 }
 
 // EraseConversation erases all that was said in a conversation, for good.
-func (s *Service) EraseConversation(ctx context.Context, p Principal, t Target, conversation string) (Receipt, error) {
+func (s *memories) EraseConversation(ctx context.Context, p Principal, t Target, conversation string) (Receipt, error) {
 	scope, err := s.scope(p, t)
 	if err != nil {
 		return Receipt{}, err
@@ -110,7 +110,7 @@ func (s *Service) EraseConversation(ctx context.Context, p Principal, t Target, 
 
 // DeleteAll discards all memories of a user that a filter selects, which can be
 // undone for a day by undoing the deletion of any of them.
-func (s *Service) DeleteAll(ctx context.Context, p Principal, t Target, f Filter, why string) (Removed, error) {
+func (s *memories) DeleteAll(ctx context.Context, p Principal, t Target, f Filter, why string) (Removed, error) {
 	out := Removed{Deleted: []string{}}
 	if err := checkLength("why", why, MaxReason); err != nil {
 		return out, err

@@ -67,7 +67,7 @@ func (m *Message) turn() (persist.Turn, error) {
 
 // Report takes in a message and returns its turn's id, without waiting for
 // anything. The same msgId again replaces it.
-func (s *Service) Report(ctx context.Context, p Principal, t Target, m Message) (turn string, err error) {
+func (s *intake) Report(ctx context.Context, p Principal, t Target, m Message) (turn string, err error) {
 	if m.UserID != "" {
 		if t.User != "" && t.User != m.UserID {
 			return "", ErrNotFound
@@ -113,7 +113,7 @@ func turnID(secret []byte, scope storage.Scope, parts ...string) string {
 }
 
 // Audits returns what audits of a user's conversations found, newest first.
-func (s *Service) Audits(ctx context.Context, p Principal, t Target) ([]persist.AuditRecord, error) {
+func (s *intake) Audits(ctx context.Context, p Principal, t Target) ([]persist.AuditRecord, error) {
 	scope, err := s.scope(p, t)
 	if err != nil {
 		return nil, err

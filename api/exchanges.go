@@ -35,7 +35,7 @@ type Exchanges struct {
 	Next      string     `json:"next,omitempty"`
 }
 
-func (s *Service) showExchange(r receipt.Receipt) Exchange {
+func (s *questions) showExchange(r receipt.Receipt) Exchange {
 	if r.Relevance > 0 {
 		r.Gate = s.Recall.Gate
 	}
@@ -78,7 +78,7 @@ func receiptID(id string) bool {
 }
 
 // Exchanges lists a user's receipts, newest first.
-func (s *Service) Exchanges(ctx context.Context, p Principal, t Target, f ExchangeFilter, cursor string, limit int) (Exchanges, error) {
+func (s *questions) Exchanges(ctx context.Context, p Principal, t Target, f ExchangeFilter, cursor string, limit int) (Exchanges, error) {
 	out := Exchanges{Exchanges: []Exchange{}}
 	if s.Receipts == nil {
 		return out, ErrOff
@@ -106,7 +106,7 @@ func (s *Service) Exchanges(ctx context.Context, p Principal, t Target, f Exchan
 }
 
 // Exchange returns one receipt with its memories.
-func (s *Service) Exchange(ctx context.Context, p Principal, t Target, id string) (Exchange, error) {
+func (s *questions) Exchange(ctx context.Context, p Principal, t Target, id string) (Exchange, error) {
 	if s.Receipts == nil {
 		return Exchange{}, ErrOff
 	}
@@ -138,7 +138,7 @@ func (s *Service) Exchange(ctx context.Context, p Principal, t Target, id string
 
 // takeApart fills in the parts of the candidates' scores by searching again.
 // What was said since may have changed them; then the candidate says so.
-func (s *Service) takeApart(ctx context.Context, r *receipt.Receipt) error {
+func (s *questions) takeApart(ctx context.Context, r *receipt.Receipt) error {
 	res, err := patiently(ctx, s.Engine, recall.Request{
 		Scope: r.Scope, Conversation: r.Conversation, Newest: r.Query, HumanOnly: true, Now: r.At.Std(), TopK: recall.MaxTopK, NoGate: true, Explain: true,
 		BudgetTokens: 1 << 20,
@@ -165,7 +165,7 @@ func (s *Service) takeApart(ctx context.Context, r *receipt.Receipt) error {
 // Watch calls seen for each receipt of the principal's that comes, until ctx
 // ends or seen fails. alive is called once at the beginning, and in between, so
 // that a caller can tell that its reader is still there.
-func (s *Service) Watch(ctx context.Context, p Principal, t Target, alive func() error, seen func(Exchange) error) error {
+func (s *questions) Watch(ctx context.Context, p Principal, t Target, alive func() error, seen func(Exchange) error) error {
 	if s.Receipts == nil {
 		return ErrOff
 	}

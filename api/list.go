@@ -44,7 +44,7 @@ type filter struct {
 	uses         map[string]receipt.Use
 }
 
-func (s *Service) compile(ctx context.Context, scope storage.Scope, f Filter) (out filter, err error) {
+func (s *memories) compile(ctx context.Context, scope storage.Scope, f Filter) (out filter, err error) {
 	out.Filter = f
 	for _, kind := range f.Kinds {
 		if !slices.Contains(kinds, kind) {
@@ -130,7 +130,7 @@ func (f *filter) query() storage.Query {
 }
 
 // List returns a page of a user's memories, the newest first.
-func (s *Service) List(ctx context.Context, p Principal, t Target, f Filter, cursor string, limit int) (Memories, error) {
+func (s *memories) List(ctx context.Context, p Principal, t Target, f Filter, cursor string, limit int) (Memories, error) {
 	out := Memories{Memories: []Memory{}}
 	limit, err := pageSize(limit)
 	if err != nil {
@@ -189,7 +189,7 @@ func ahead(need, found, scanned int) int {
 // scan reads a page of the store, and returns those of it that the filter
 // selects. If these are more than need, the page ends with the last that is
 // needed.
-func (s *Service) scan(ctx context.Context, scope storage.Scope, q storage.Query, f *filter, need int) (page storage.Page, matched []*storage.Memory, err error) {
+func (s *memories) scan(ctx context.Context, scope storage.Scope, q storage.Query, f *filter, need int) (page storage.Page, matched []*storage.Memory, err error) {
 	for {
 		if page, err = s.Store.Scan(ctx, scope, q); err != nil {
 			return page, nil, err
@@ -211,7 +211,7 @@ func (s *Service) scan(ctx context.Context, scope storage.Scope, q storage.Query
 
 // Count returns how many memories of a user a filter selects. It reads them
 // all.
-func (s *Service) Count(ctx context.Context, p Principal, t Target, f Filter) (n int, err error) {
+func (s *memories) Count(ctx context.Context, p Principal, t Target, f Filter) (n int, err error) {
 	scope, err := s.scope(p, t)
 	if err != nil {
 		return 0, err
@@ -235,7 +235,7 @@ func (s *Service) Count(ctx context.Context, p Principal, t Target, f Filter) (n
 
 // Get returns one memory. With deleted, one that was deleted and can be brought
 // back counts.
-func (s *Service) Get(ctx context.Context, p Principal, t Target, id string, deleted bool) (Memory, error) {
+func (s *memories) Get(ctx context.Context, p Principal, t Target, id string, deleted bool) (Memory, error) {
 	m, err := s.locate(ctx, p, t, id)
 	if err != nil {
 		return Memory{}, err

@@ -101,7 +101,7 @@ func internalTag(tag string) bool {
 
 // checkPlainTags refuses tags that redaction would change: they are shown and
 // searched as they are.
-func (s *Service) checkPlainTags(field string, tags []string) error {
+func (s *access) checkPlainTags(field string, tags []string) error {
 	for i, tag := range tags {
 		if s.HidesSecret(tag) || s.Redact(tag) != tag {
 			return invalid(fmt.Sprintf("%s[%d]", field, i), "holds a secret or personal data")
@@ -159,7 +159,7 @@ func stateOf(m *storage.Memory) string {
 }
 
 // show returns a memory for a caller, redacted once more.
-func (s *Service) show(m *storage.Memory) Memory {
+func (s *access) show(m *storage.Memory) Memory {
 	p := &m.Provenance
 	return Memory{
 		ID: m.ID, Tenant: identity.Show(m.Scope.Tenant), App: identity.Show(m.Scope.App), Project: identity.Show(m.Scope.Project), User: identity.Show(m.Scope.User),
@@ -172,7 +172,7 @@ func (s *Service) show(m *storage.Memory) Memory {
 	}
 }
 
-func (s *Service) showAll(ms []storage.Memory) []Memory {
+func (s *access) showAll(ms []storage.Memory) []Memory {
 	out := make([]Memory, len(ms))
 	for i := range ms {
 		out[i] = s.show(&ms[i])

@@ -62,7 +62,7 @@ type Metrics struct {
 }
 
 // Metrics returns the numbers of the whole installation, for the admin.
-func (s *Service) Metrics(ctx context.Context, p Principal) (Metrics, error) {
+func (s *questions) Metrics(ctx context.Context, p Principal) (Metrics, error) {
 	if !p.Admin {
 		return Metrics{}, ErrForbidden
 	}
@@ -94,7 +94,7 @@ func (s *Service) Metrics(ctx context.Context, p Principal) (Metrics, error) {
 		out.Receipts.Dropped = s.Receipts.Dropped()
 	}
 	var err error
-	out.Memories.Total, err = s.totals.count(ctx, s)
+	out.Memories.Total, err = s.totals.count(ctx, s.access)
 	return out, err
 }
 
@@ -110,7 +110,7 @@ const (
 	maxCounted = 20_000 // users
 )
 
-func (t *totals) count(ctx context.Context, s *Service) (int, error) {
+func (t *totals) count(ctx context.Context, s *access) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if now := s.Now(); !t.read.IsZero() && now.Sub(t.read) < totalPause && now.After(t.read) {

@@ -26,7 +26,7 @@ type Principal struct {
 // Authenticate returns the principal of a credential: the admin token, or a key
 // that the upstream has accepted and under which something is remembered. user,
 // if not "", is the only user that the caller may reach from then on.
-func (s *Service) Authenticate(ctx context.Context, credential, user string) (Principal, error) {
+func (s *access) Authenticate(ctx context.Context, credential, user string) (Principal, error) {
 	p := Principal{}
 	if user != "" {
 		var err error
@@ -101,7 +101,7 @@ func (t *tenants) has(ctx context.Context, store storage.ScopeLister, tenant str
 type Target struct{ Tenant, App, Project, User string }
 
 // scope returns the one scope that a principal may reach by a target.
-func (s *Service) scope(p Principal, t Target) (storage.Scope, error) {
+func (s *access) scope(p Principal, t Target) (storage.Scope, error) {
 	scope, err := s.partial(p, t)
 	if err != nil {
 		return scope, err
@@ -124,14 +124,14 @@ func (s *Service) scope(p Principal, t Target) (storage.Scope, error) {
 }
 
 // available fails at once while the store can't serve: a change would wait.
-func (s *Service) available(ctx context.Context, scope storage.Scope) error {
+func (s *access) available(ctx context.Context, scope storage.Scope) error {
 	_, err := s.Store.Digest(ctx, scope)
 	return err
 }
 
 // partial returns the parts of a scope that a target names and the principal
 // may reach; other parts are "".
-func (s *Service) partial(p Principal, t Target) (scope storage.Scope, err error) {
+func (s *access) partial(p Principal, t Target) (scope storage.Scope, err error) {
 	read := func(field, shown string) string {
 		if shown == "" || err != nil {
 			return ""
@@ -202,7 +202,7 @@ func (l *places) find(tenant, id string) (storage.Scope, bool) {
 
 // locate returns the scope that a memory is in, and the memory. If the target
 // does not name the user, all scopes of the tenant that it may mean are asked.
-func (s *Service) locate(ctx context.Context, p Principal, t Target, id string) (storage.Memory, error) {
+func (s *access) locate(ctx context.Context, p Principal, t Target, id string) (storage.Memory, error) {
 	if id == "" || len(id) > storage.MaxID {
 		return storage.Memory{}, ErrNotFound
 	}

@@ -139,7 +139,9 @@ func operationOf(method, path string, item *openapi3.PathItem, o *openapi3.Opera
 	}
 	for _, status := range slices.Sorted(maps.Keys(o.Responses.Map())) {
 		r := o.Responses.Value(status).Value
-		out.Responses = append(out.Responses, response{status, *r.Description, slices.Sorted(maps.Keys(r.Headers)), mediaOf(r.Content)})
+		headers := slices.Sorted(maps.Keys(r.Headers))
+		headers = slices.DeleteFunc(headers, func(name string) bool { return name == "X-Request-Id" }) // all have it
+		out.Responses = append(out.Responses, response{status, *r.Description, headers, mediaOf(r.Content)})
 	}
 	return out
 }
@@ -244,7 +246,7 @@ func boundsOf(s *openapi3.Schema) string {
 		out = append(out, fmt.Sprintf("at most %d characters", *s.MaxLength))
 	}
 	if s.MaxItems != nil {
-		out = append(out, fmt.Sprintf("at most %d", *s.MaxItems))
+		out = append(out, fmt.Sprintf("at most %d of them", *s.MaxItems))
 	}
 	if len(out) == 0 {
 		return ""

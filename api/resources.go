@@ -45,7 +45,7 @@ func checkURI(uri string) error {
 }
 
 // AddResource splits a document into passages and remembers them.
-func (s *Service) AddResource(ctx context.Context, p Principal, t Target, d Document) (Resource, error) {
+func (s *intake) AddResource(ctx context.Context, p Principal, t Target, d Document) (Resource, error) {
 	if err := checkURI(d.URI); err != nil {
 		return Resource{}, err
 	}
@@ -117,7 +117,7 @@ func (s *Service) AddResource(ctx context.Context, p Principal, t Target, d Docu
 
 // extract reads the text of a document, of one at a time: a PDF may take many
 // times its size.
-func (s *Service) extract(ctx context.Context, d *Document) (documents.Document, error) {
+func (s *intake) extract(ctx context.Context, d *Document) (documents.Document, error) {
 	select {
 	case s.extracting <- struct{}{}:
 		defer func() { <-s.extracting }()
@@ -134,7 +134,7 @@ const (
 
 // remember saves what it can: a passage of which redaction leaves nothing, or
 // that hides a secret, is left out.
-func (s *Service) remember(ctx context.Context, scope storage.Scope, ms []storage.Memory) (saved []persist.Saved, err error) {
+func (s *intake) remember(ctx context.Context, scope storage.Scope, ms []storage.Memory) (saved []persist.Saved, err error) {
 	saved, err = s.Pipeline.Remember(ctx, scope, ms...)
 	if err == nil || !errors.Is(err, persist.ErrSecret) && !errors.Is(err, persist.ErrNoText) {
 		return saved, err
@@ -160,7 +160,7 @@ func resourceID(uri string, n int, text string) string {
 }
 
 // passages returns the ids of a document's passages.
-func (s *Service) passages(ctx context.Context, scope storage.Scope, uri string) (ids []string, err error) {
+func (s *intake) passages(ctx context.Context, scope storage.Scope, uri string) (ids []string, err error) {
 	for page, err := range storage.ScanPages(ctx, s.Store, scope, storage.Query{Kinds: []storage.Kind{storage.KindResource}}) {
 		if err != nil {
 			return nil, err
@@ -175,7 +175,7 @@ func (s *Service) passages(ctx context.Context, scope storage.Scope, uri string)
 }
 
 // Resources lists a user's documents, by their URIs.
-func (s *Service) Resources(ctx context.Context, p Principal, t Target) ([]Resource, error) {
+func (s *intake) Resources(ctx context.Context, p Principal, t Target) ([]Resource, error) {
 	scope, err := s.scope(p, t)
 	if err != nil {
 		return nil, err
@@ -210,7 +210,7 @@ func (s *Service) Resources(ctx context.Context, p Principal, t Target) ([]Resou
 
 // DeleteResource discards the passages of a document, which can be undone for a
 // day.
-func (s *Service) DeleteResource(ctx context.Context, p Principal, t Target, uri, why string) (Removed, error) {
+func (s *intake) DeleteResource(ctx context.Context, p Principal, t Target, uri, why string) (Removed, error) {
 	if err := checkURI(uri); err != nil {
 		return Removed{}, err
 	}

@@ -36,7 +36,7 @@ type Users struct {
 }
 
 // Users lists whom the principal may reach.
-func (s *Service) Users(ctx context.Context, p Principal, t Target, after string, limit int) (Users, error) {
+func (s *access) Users(ctx context.Context, p Principal, t Target, after string, limit int) (Users, error) {
 	limit, err := pageSize(limit)
 	if err != nil {
 		return Users{}, err
@@ -85,7 +85,7 @@ func cursorError(err error, cursor string) error {
 
 // scopesOf returns the scopes of the target that something is remembered of, at
 // most limit.
-func (s *Service) scopesOf(ctx context.Context, p Principal, t Target, limit int) (out []storage.Scope, err error) {
+func (s *access) scopesOf(ctx context.Context, p Principal, t Target, limit int) (out []storage.Scope, err error) {
 	want, err := s.partial(p, t)
 	if err != nil {
 		return nil, err

@@ -103,7 +103,7 @@ func searchScopes(names []string) (out []recall.SearchScope, err error) {
 }
 
 // Search searches a user's memories and explains what it finds.
-func (s *Service) Search(ctx context.Context, p Principal, t Target, q Search) (Results, error) {
+func (s *questions) Search(ctx context.Context, p Principal, t Target, q Search) (Results, error) {
 	if err := q.check(); err != nil {
 		return Results{}, err
 	}
@@ -153,7 +153,7 @@ func patiently(ctx context.Context, engine *recall.Engine, req recall.Request) (
 	}
 }
 
-func (s *Service) results(ctx context.Context, scope storage.Scope, res *recall.Result) Results {
+func (s *questions) results(ctx context.Context, scope storage.Scope, res *recall.Result) Results {
 	out := Results{
 		Results: []Found{}, Cut: []Turned{}, Considered: res.Considered, Relevance: res.Relevance, Gate: s.Recall.Gate,
 		Vectors: string(res.Vectors), TookMicros: res.Took.Microseconds(),
@@ -183,7 +183,7 @@ func (s *Service) results(ctx context.Context, scope storage.Scope, res *recall.
 const maxReaders = 8
 
 // turned fills in the memories, as far as they are still there.
-func (s *Service) turned(ctx context.Context, scope storage.Scope, list []Turned) []Turned {
+func (s *questions) turned(ctx context.Context, scope storage.Scope, list []Turned) []Turned {
 	found := make([]*storage.Memory, len(list))
 	var all sync.WaitGroup
 	for part := range min(len(list), maxReaders) {
@@ -230,7 +230,7 @@ type Answer struct {
 
 // Try returns what a request would be given, now or as of a date. It inserts
 // and stores nothing.
-func (s *Service) Try(ctx context.Context, p Principal, t Target, q Question) (Answer, error) {
+func (s *questions) Try(ctx context.Context, p Principal, t Target, q Question) (Answer, error) {
 	check := Search{Query: q.Message, Conversation: q.Conversation, Scopes: q.Scopes, TopK: q.TopK}
 	for _, field := range [...]struct {
 		name, value string
@@ -300,7 +300,7 @@ func (s *Service) Try(ctx context.Context, p Principal, t Target, q Question) (A
 const exampleID = "000000000000"
 
 // recallFrom searches an index that is made for one question.
-func (s *Service) recallFrom(ctx context.Context, src recall.Source, req recall.Request) (recall.Result, error) {
+func (s *questions) recallFrom(ctx context.Context, src recall.Source, req recall.Request) (recall.Result, error) {
 	cfg := s.Recall
 	cfg.SnapshotAfter, cfg.Vectors = 0, recall.VectorConfig{}
 	engine := recall.New(cfg, src, s.Log, nil)
@@ -336,7 +336,7 @@ const maxUnrecallable = 10
 
 // unrecallable returns the memories that would match a message but are never
 // recalled, because they are superseded or in quarantine.
-func (s *Service) unrecallable(ctx context.Context, scope storage.Scope, message string, now time.Time) ([]Turned, error) {
+func (s *questions) unrecallable(ctx context.Context, scope storage.Scope, message string, now time.Time) ([]Turned, error) {
 	src := &shadowStore{Store: s.Store, state: map[string]string{}}
 	res, err := s.recallFrom(ctx, src, recall.Request{Scope: scope, Newest: message, Now: now, TopK: maxUnrecallable})
 	if err != nil {

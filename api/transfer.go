@@ -46,11 +46,11 @@ type ImportReport struct {
 // turns are: redacted, audited, merged. The same export again adds nothing.
 // progress, if not nil, is called now and then. An export in which there is
 // nothing to import is an error.
-func (s *Service) Import(ctx context.Context, p Principal, t Target, fsys fs.FS, o ImportOptions, progress func(ImportReport)) (ImportReport, error) {
+func (s *intake) Import(ctx context.Context, p Principal, t Target, fsys fs.FS, o ImportOptions, progress func(ImportReport)) (ImportReport, error) {
 	if o.Format != "" && !slices.Contains(imports.Formats(), o.Format) {
 		return ImportReport{}, invalid("format", "must be one of %s", strings.Join(imports.Formats(), ", "))
 	}
-	i := importer{Service: s, ctx: ctx, p: p, t: t, progress: progress}
+	i := importer{intake: s, ctx: ctx, p: p, t: t, progress: progress}
 	i.report = ImportReport{DryRun: o.DryRun, Refused: map[string]int{}, Rejected: map[string]int{}}
 	if _, err := s.scope(p, t); err != nil {
 		return i.report, err
@@ -85,7 +85,7 @@ func isOwn(err error) bool {
 }
 
 type importer struct {
-	*Service
+	*intake
 	ctx      context.Context
 	p        Principal
 	t        Target
@@ -344,7 +344,7 @@ func ExportFormats() []string { return []string{FormatRemora, FormatMem0, Format
 
 // Export writes all memories that the principal may reach by a target, as they
 // are read: it holds a page at a time.
-func (s *Service) Export(ctx context.Context, p Principal, t Target, format string, write func([]byte) error) error {
+func (s *intake) Export(ctx context.Context, p Principal, t Target, format string, write func([]byte) error) error {
 	if format == "" {
 		format = FormatRemora
 	}
@@ -355,7 +355,7 @@ func (s *Service) Export(ctx context.Context, p Principal, t Target, format stri
 	if err != nil {
 		return err
 	}
-	w := exporter{Service: s, write: write, format: format}
+	w := exporter{intake: s, write: write, format: format}
 	if err := w.begin(); err != nil {
 		return err
 	}
@@ -376,7 +376,7 @@ func (s *Service) Export(ctx context.Context, p Principal, t Target, format stri
 }
 
 type exporter struct {
-	*Service
+	*intake
 	write  func([]byte) error
 	format string
 	n      int

@@ -24,7 +24,7 @@ type Retrieval struct {
 
 // Retrieve returns what passes the gate, best first. Private memories are never
 // among it: where they go from here no policy can decide.
-func (s *Service) Retrieve(ctx context.Context, p Principal, t Target, q Retrieval) ([]Found, error) {
+func (s *questions) Retrieve(ctx context.Context, p Principal, t Target, q Retrieval) ([]Found, error) {
 	switch {
 	case strings.TrimSpace(q.Query) == "":
 		return nil, invalid("query", "is empty")
@@ -65,7 +65,7 @@ const maxAhead = 24 * time.Hour
 // anything, and returns how many turns they are: a turn is what the user said
 // and what was answered. The same messages again, with their times, are the
 // same turns. source names the face that they came in through.
-func (s *Service) AddTurns(ctx context.Context, p Principal, t Target, conversation string, messages []persist.Message, source string) (int, error) {
+func (s *intake) AddTurns(ctx context.Context, p Principal, t Target, conversation string, messages []persist.Message, source string) (int, error) {
 	scope, err := s.scope(p, t)
 	if err != nil {
 		return 0, err
@@ -100,7 +100,7 @@ func (s *Service) AddTurns(ctx context.Context, p Principal, t Target, conversat
 	return len(turns), nil
 }
 
-func (s *Service) checkMessages(messages []persist.Message) error {
+func (s *intake) checkMessages(messages []persist.Message) error {
 	if len(messages) == 0 || len(messages) > maxHandedIn {
 		return invalid("messages", "must have 1 to %d messages", maxHandedIn)
 	}
@@ -139,7 +139,7 @@ func turnsOf(messages []persist.Message) (turns [][]persist.Message) {
 }
 
 // FlushTurns waits until the turns handed in so far are searchable.
-func (s *Service) FlushTurns(ctx context.Context, p Principal, t Target) error {
+func (s *intake) FlushTurns(ctx context.Context, p Principal, t Target) error {
 	if _, err := s.scope(p, t); err != nil {
 		return err
 	}

@@ -103,9 +103,13 @@ func (r *rig) watch(t *testing.T, query string) <-chan string {
 		t.Fatal(err)
 	}
 	req.Header = local.Header
+	began := time.Now()
 	resp, err := http.DefaultClient.Do(req) // returns as soon as the stream has begun
 	if err != nil {
 		t.Fatal(err)
+	}
+	if took := time.Since(began); took > 10*time.Second {
+		t.Errorf("the stream began after %s", took)
 	}
 	r.checkContract(t, local, nil, answer{"GET /v1/exchanges/watch", resp.StatusCode, resp.Header, ""})
 	if got := resp.Header.Get("Content-Type"); resp.StatusCode != 200 || got != "text/event-stream" || resp.Header.Get("Cache-Control") != "no-store" {

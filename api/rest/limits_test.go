@@ -159,9 +159,18 @@ func TestLimitsOfFields(t *testing.T) {
 			t.Errorf("%s: the problem quotes the value: %s", a.what, a.body)
 		}
 	}
-	r.send(t, "POST", "/v1/resources?user=ada&resource_uri=x", " \n\n ", "Content-Type", "text/plain").problem(t, 422, "invalid", "body")
-	r.send(t, "POST", "/v1/resources?user=ada&resource_uri=x", "%PDF-1.7 "+canary, "Content-Type", "application/pdf; v="+canary).problem(t, 422, "invalid", "body")
-	r.send(t, "POST", "/v1/resources?user=ada&resource_uri=x", canary, "Content-Type", "image/"+canary).problem(t, 415, "unsupported-media", "")
+	for _, c := range []struct {
+		media, body, kind, field string
+		status                   int
+	}{
+		{"text/plain", " \n\n ", "invalid", "body", 422}, {"application/pdf; v=" + canary, "%PDF-1.7 " + canary, "invalid", "body", 422},
+		{"image/" + canary, canary, "unsupported-media", "", 415},
+	} {
+		a := r.send(t, "POST", "/v1/resources?user=ada&resource_uri=x", c.body, "Content-Type", c.media)
+		if a.problem(t, c.status, c.kind, c.field); strings.Contains(a.body, canary) {
+			t.Errorf("%s: the problem quotes the value: %s", a.what, a.body)
+		}
+	}
 	r.send(t, "GET", "/v1/memories", nil, "X-User-Id", canary+"\x01").problem(t, 422, "invalid", "x-user-id")
 	if strings.Contains(r.log.String(), canary) {
 		t.Errorf("the log has a value that was refused: %s", r.log)

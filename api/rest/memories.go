@@ -68,7 +68,7 @@ func (c *call) add() error {
 		if err != nil {
 			return 0, nil, err
 		}
-		if added.Event == "known" {
+		if added.Event == "known" || added.Event == "forgotten" { // nothing was made
 			return http.StatusOK, added, nil
 		}
 		return http.StatusCreated, added, nil

@@ -288,3 +288,21 @@ func TestIdempotencyKey(t *testing.T) {
 		t.Errorf("%d of %d were answered like the first", replayed, len(answers))
 	}
 }
+
+// A statement that is dated before it was forgotten is not added, and the answer
+// says so.
+func TestForgottenStatements(t *testing.T) {
+	r := newService(t)
+	body := object{"text": "I moved to Lisbon in March.", "eventTime": "2026-03-04"}
+	m := get[api.Added](t, r.send(t, "POST", "/v1/memories?user=ada", body).want(t, http.StatusCreated)).Memory
+	r.send(t, "DELETE", "/v1/memories/"+m.ID, nil).want(t, 200)
+	again := get[api.Added](t, r.send(t, "POST", "/v1/memories?user=ada", body).want(t, http.StatusOK))
+	if again.Event != "forgotten" || again.Memory.ID != "" || len(r.list(t, "user=ada")) != 0 {
+		t.Errorf("dated before it was forgotten: %+v", again)
+	}
+	delete(body, "eventTime")
+	again = get[api.Added](t, r.send(t, "POST", "/v1/memories?user=ada", body).want(t, http.StatusCreated))
+	if again.Event != "added" || len(r.list(t, "user=ada")) != 1 {
+		t.Errorf("said again: %+v", again)
+	}
+}

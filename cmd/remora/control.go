@@ -87,9 +87,9 @@ func (s *system) newService(token string, redactor *redact.Redactor) *api.Servic
 		upstreams = append(upstreams, u.Name)
 	}
 	show := redact.NewCache(redactor).Redact
-	s.precedence = rest.NewPrecedence(s.handler.Stats().Exchanges.Load)
+	s.plane.precedence = rest.NewPrecedence(s.handler.Stats().Exchanges.Load)
 	return api.New(api.Config{Token: token}, api.Deps{
-		Store: s.precedence.Store(s.store), Pipeline: s.pipeline, Engine: s.engine, Recall: s.config.Recall, Identity: identity.New(s.config.Proxy.Identity, s.config.Proxy.Clients),
+		Store: s.plane.precedence.Store(s.store), Pipeline: s.pipeline, Engine: s.engine, Recall: s.config.Recall, Identity: identity.New(s.config.Proxy.Identity, s.config.Proxy.Clients),
 		Policy: policy.New(s.config.Proxy.Policy), Receipts: s.receipts, Redact: show, Placeholder: redactor.IsPlaceholder, Log: s.log,
 		HidesSecret: func(text string) bool {
 			redacted, _ := redactor.Redact(text)
@@ -135,6 +135,8 @@ type plane struct {
 	handler http.Handler // for the listener
 	local   http.Handler // for commands of this machine's user
 	token   string       // of the admin
+
+	precedence *rest.Precedence // of the traffic
 }
 
 // controlPlane returns the control plane, which is there even if no listener
@@ -156,7 +158,7 @@ func (s *system) controlHandler() http.Handler {
 	faces.Handle("/", rest.New(s.service, s.log))
 	s.mountFaces(faces)
 	mux := http.NewServeMux()
-	mux.Handle("/", s.precedence.Handler(faces))
+	mux.Handle("/", s.plane.precedence.Handler(faces))
 	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { listener.Live(w) })
 	ready := func(w http.ResponseWriter, _ *http.Request) {
 		if status := s.store.Status(); !status.Open {

@@ -45,7 +45,7 @@ func (r *run) cost(ctx context.Context, s *load.Server, c *client) error {
 	if err != nil {
 		return err
 	}
-	base := []float64{without.RPS}
+	base := []load.Flow{without}
 	for range r.rounds {
 		for _, l := range loads {
 			with, err := r.loaded(ctx, s, c, l, traffic, asked)
@@ -56,28 +56,44 @@ func (r *run) cost(ctx context.Context, s *load.Server, c *client) error {
 				return err
 			}
 			last := base[len(base)-1]
-			base = append(base, without.RPS)
-			l.ratios = append(l.ratios, with.RPS/((last+without.RPS)/2))
+			base = append(base, without)
+			l.ratios = append(l.ratios, with.RPS/((last.RPS+without.RPS)/2))
+			l.cpu = append(l.cpu, perRequest(with)/((perRequest(last)+perRequest(without))/2))
 		}
 	}
-	r.out.info("traffic alone", middle(base), 0, "requests/s", fmt.Sprintf("%.0f to %.0f", slices.Min(base), slices.Max(base)))
+	r.traffic(base)
 	for _, l := range loads {
 		r.out.add(row{
 			what: l.name + ": share of the traffic that is left", measured: cli.Number(middle(l.ratios)), decimals: 3, aim: costAim, atLeast: true,
 			note: fmt.Sprintf("%.3f to %.3f", slices.Min(l.ratios), slices.Max(l.ratios)),
 		})
+		r.out.info(l.name+": processor time for a request, of all processes", middle(l.cpu), 3, "", fmt.Sprintf("%.3f to %.3f; 1 = alone", slices.Min(l.cpu), slices.Max(l.cpu)))
 		r.out.info(l.name+": calls answered", float64(len(l.took))/l.lasted.Seconds(), 0, "/s", "")
 		r.out.latency(l.name, l.took, 0)
 	}
 	return nil
 }
 
+// traffic adds what passes without calls.
+func (r *run) traffic(flows []load.Flow) {
+	var rps, cpu []float64
+	for _, f := range flows {
+		rps, cpu = append(rps, f.RPS), append(cpu, perRequest(f))
+	}
+	r.out.info("traffic alone", middle(rps), 0, "requests/s", fmt.Sprintf("%.0f to %.0f", slices.Min(rps), slices.Max(rps)))
+	r.out.info("traffic alone: processor time for a request, of all processes", middle(cpu), 0, "us", fmt.Sprintf("%.0f to %.0f", slices.Min(cpu), slices.Max(cpu)))
+}
+
+// perRequest is the processor time for a request, in microseconds.
+func perRequest(f load.Flow) float64 { return float64(f.CPU.Microseconds()) / float64(f.Requests) }
+
 // callLoad is a load on the control plane, and what came of it.
 type callLoad struct {
 	name   string
-	rate   int // calls a second; 0 = a closed loop
-	ratios []float64
-	took   times // from when a call was due
+	rate   int       // calls a second; 0 = a closed loop
+	ratios []float64 // of the requests a second
+	cpu    []float64 // of the processor time for a request
+	took   times     // from when a call was due
 	lasted time.Duration
 }
 

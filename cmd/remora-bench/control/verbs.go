@@ -101,11 +101,12 @@ func (c corpus) verbs(q questions) []verb {
 		return user, c.id(user, rnd.IntN(c.memories))
 	}
 	return []verb{
+		{name: "nothing (/livez)", make: func(*rand.Rand) request { return request{method: "GET", path: "/livez", want: 200} }},
 		{name: "get a memory", aim: readAim, make: func(rnd *rand.Rand) request {
 			user, id := anywhere(rnd)
 			return get(user, "/v1/memories/"+id, "")
 		}},
-		{name: "get a memory, user not named", aim: readAim, make: func(rnd *rand.Rand) request {
+		{name: "get a memory, user not named", make: func(rnd *rand.Rand) request {
 			_, id := anywhere(rnd)
 			return request{method: "GET", path: "/v1/memories/" + id, want: 200}
 		}},

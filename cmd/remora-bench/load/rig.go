@@ -108,7 +108,9 @@ type Flow struct {
 	RPS      float64
 	P50, P99 time.Duration
 	Requests int
-	Statuses map[string]int // by X-Remora-Status
+	// CPU is the processor time of all processes, this one too, in the measured
+	// time. It is 0 where there is no /proc.
+	CPU time.Duration
 }
 
 // Send sends t through a Server. It is an error if a request fails.
@@ -119,10 +121,12 @@ func (r *Rig) Send(ctx context.Context, s *Server, t Traffic) (Flow, error) {
 	if err != nil {
 		return Flow{}, err
 	}
+	var before time.Duration
 	m, err := job{
 		route: route{addr: s.addr}, template: template, conns: c.conns, warmup: c.warmup(), duration: c.duration, users: t.Users,
-		messages: r.bed.talk, serial: &r.bed.serial,
+		messages: r.bed.talk, serial: &r.bed.serial, started: func() { before = r.cpu() },
 	}.run(ctx)
+	used := r.cpu() - before
 	if err != nil {
 		return Flow{}, err
 	}
@@ -130,6 +134,18 @@ func (r *Rig) Send(ctx context.Context, s *Server, t Traffic) (Flow, error) {
 		return Flow{}, fmt.Errorf("%d requests failed, the last: %w", m.errors, errors.Join(m.lastError))
 	}
 	return Flow{
-		float64(m.requests) / m.elapsed.Seconds(), m.latency.quantile(.5), m.latency.quantile(.99), m.requests, m.statuses,
+		float64(m.requests) / m.elapsed.Seconds(), m.latency.quantile(.5), m.latency.quantile(.99), m.requests, used,
 	}, nil
+}
+
+// cpu returns the processor time that this process and all that the Rig has
+// started have used.
+func (r *Rig) cpu() time.Duration {
+	all := usageOf("self").cpu
+	for _, p := range r.bed.procs {
+		if !p.ended() {
+			all += p.usage().cpu
+		}
+	}
+	return all
 }
