@@ -61,13 +61,8 @@ func (s *questions) Context(ctx context.Context, p Principal, t Target, q Contex
 		return Context{}, err
 	}
 	out := Context{
-		Facts: s.showAll(o.Facts), Conversations: []Conversation{}, Known: map[string]int{},
+		Facts: s.showAll(o.Facts), Conversations: []Conversation{}, Known: o.Known,
 		Superseded: o.Superseded, Quarantined: o.Quarantined, Episodes: o.Episodes,
-	}
-	for kind, n := range o.Known {
-		if !internalTag(kind) {
-			out.Known[kind] = n
-		}
 	}
 	for i := range o.Conversations {
 		out.Conversations = append(out.Conversations, s.conversation(&o.Conversations[i]))

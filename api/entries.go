@@ -189,7 +189,7 @@ func (s *entries) GetEntry(ctx context.Context, p Principal, t Target, namespace
 	return e.show(rec.Key, rec.ExpiresAt), nil
 }
 
-// DeleteEntry deletes the value under a key, at once and for good.
+// DeleteEntry deletes the value under a key, at once and permanently.
 func (s *entries) DeleteEntry(ctx context.Context, p Principal, t Target, namespace, key string) error {
 	if err := checkEntry(namespace, key); err != nil {
 		return err

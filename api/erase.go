@@ -84,7 +84,7 @@ func (r *Receipt) add(e *persist.Erasure) {
 	r.At = stamp(e.At)
 }
 
-// EraseConversation erases all that was said in a conversation, for good.
+// EraseConversation erases all that was said in a conversation permanently.
 func (s *memories) EraseConversation(ctx context.Context, p Principal, t Target, conversation string) (Receipt, error) {
 	scope, err := s.scope(p, t)
 	if err != nil {

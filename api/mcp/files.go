@@ -13,7 +13,7 @@ import (
 func memoryTools() []tool {
 	path := text(maxGivenPath)
 	return []tool{{
-		name: "memory", title: "Memory files", hints: replaces, run: (*call).memory,
+		name: "memory", title: "Memory files", hints: replaces, run: onFiles(fileCall.memory),
 		description: "Keep files of your own in the directory /memories, which you see again in later " +
 			"conversations. View the directory before you begin a task, and record progress, decisions " +
 			"and what you have learned. Keep the files up to date, coherent and organized; rename or " +
@@ -42,14 +42,14 @@ func memoryTools() []tool {
 const maxGivenPath = 1024
 
 // memory runs a command of the memory tool.
-func (c *call) memory() (reply, error) {
+func (c fileCall) memory() (reply, error) {
 	command, err := c.args.required("command")
 	if err != nil {
 		return reply{}, err
 	}
-	run, ok := map[string]func(*call) (string, error){
-		"view": (*call).view, "create": (*call).create, "str_replace": (*call).strReplace,
-		"insert": (*call).insert, "delete": (*call).deletePath, "rename": (*call).rename,
+	run, ok := map[string]func(fileCall) (string, error){
+		"view": fileCall.view, "create": fileCall.create, "str_replace": fileCall.strReplace,
+		"insert": fileCall.insert, "delete": fileCall.deletePath, "rename": fileCall.rename,
 	}[command]
 	if !ok {
 		return reply{}, wrong("command", "must be view, create, str_replace, insert, delete or rename")
@@ -71,7 +71,7 @@ func missingValid(prefix, path string) error {
 
 // path reads an argument that is a path: as it was given, which answers repeat,
 // and as files are named.
-func (c *call) path(name string) (given, clean string, err error) {
+func (c fileCall) path(name string) (given, clean string, err error) {
 	given, err = c.args.required(name)
 	if err != nil {
 		return "", "", err
@@ -102,7 +102,7 @@ func leaves(path string) bool {
 
 // content reads an argument that is a file's content, or part of it: any
 // string. ok is false if it is not there.
-func (c *call) content(name string) (v string, ok bool, err error) {
+func (c fileCall) content(name string) (v string, ok bool, err error) {
 	raw, _ := c.args.find([]string{name})
 	if raw == nil {
 		return "", false, nil
@@ -115,7 +115,7 @@ func (c *call) content(name string) (v string, ok bool, err error) {
 }
 
 // mustContent is content for an argument that must be there.
-func (c *call) mustContent(name string) (string, error) {
+func (c fileCall) mustContent(name string) (string, error) {
 	v, ok, err := c.content(name)
 	if err == nil && !ok {
 		err = wrong(name, "is required")
@@ -125,13 +125,13 @@ func (c *call) mustContent(name string) (string, error) {
 
 // alone has changes of the caller's files wait for one another. A tool reads a
 // file before it writes it.
-func (c *call) alone() (unlock func(), err error) {
+func (c fileCall) alone() (unlock func(), err error) {
 	t := c.target
 	whose := strings.Join([]string{c.who, t.Tenant, t.App, t.Project, t.User}, "\x00")
 	return c.face.locks.lock(c, whose)
 }
 
-func (c *call) create() (string, error) {
+func (c fileCall) create() (string, error) {
 	given, path, err := c.path("path")
 	if err != nil {
 		return "", err
@@ -160,7 +160,7 @@ func (c *call) create() (string, error) {
 	return "File created successfully at: " + given, nil
 }
 
-func (c *call) deletePath() (string, error) {
+func (c fileCall) deletePath() (string, error) {
 	given, path, err := c.path("path")
 	if err != nil {
 		return "", err
@@ -181,7 +181,7 @@ func (c *call) deletePath() (string, error) {
 	return "Successfully deleted " + given, nil
 }
 
-func (c *call) rename() (string, error) {
+func (c fileCall) rename() (string, error) {
 	givenOld, from, err := c.path("old_path")
 	if err != nil {
 		return "", err

@@ -27,7 +27,7 @@ func numbered(lines []string, first int) string {
 	return strings.Join(out, "\n")
 }
 
-func (c *call) view() (string, error) {
+func (c fileCall) view() (string, error) {
 	given, at, err := c.path("path")
 	if err != nil {
 		return "", err
@@ -53,7 +53,7 @@ func (c *call) view() (string, error) {
 		", excluding hidden items and node_modules:\n" + listing, nil
 }
 
-func (c *call) viewFile(given, content string) (string, error) {
+func (c fileCall) viewFile(given, content string) (string, error) {
 	lines := strings.Split(content, "\n")
 	var bounds []int
 	if err := c.args.decode(&bounds, "a list of two whole numbers", "view_range"); err != nil {
@@ -123,7 +123,7 @@ func humanSize(n int) string {
 	return strconv.FormatFloat(size, 'f', 1, 64) + units[i]
 }
 
-func (c *call) strReplace() (string, error) {
+func (c fileCall) strReplace() (string, error) {
 	given, at, err := c.path("path")
 	if err != nil {
 		return "", err
@@ -165,7 +165,7 @@ func (c *call) strReplace() (string, error) {
 }
 
 // read returns the content of a file. If there is none, it fails with missing.
-func (c *call) read(at string, missing error) (string, error) {
+func (c fileCall) read(at string, missing error) (string, error) {
 	if at == api.FilesRoot {
 		return "", missing
 	}
@@ -198,7 +198,7 @@ func linesWith(content, text string) string {
 	return strings.Join(out, ", ")
 }
 
-func (c *call) insert() (string, error) {
+func (c fileCall) insert() (string, error) {
 	given, at, err := c.path("path")
 	if err != nil {
 		return "", err

@@ -47,7 +47,7 @@ type graph struct {
 	at   map[string]int      // of Entities, by name
 	ids  map[string][]string // of an entity and of its observations, by name
 	said []observation
-	rels []string // ids, beside Relations
+	rels []string // ids, one for each of Relations
 }
 
 // observation is where an observation is kept.
@@ -55,8 +55,8 @@ type observation struct{ id, entity, text string }
 
 // readGraph reads the whole graph. What an engine takes for superseded counts:
 // here, only a deletion removes something.
-func (c *call) readGraph() (*graph, error) {
-	all, err := c.all(api.Filter{
+func (c graphCall) readGraph() (*graph, error) {
+	all, err := mem0Call{c.call}.all(api.Filter{
 		Kinds: []string{kindFact}, Tags: []string{graphTag}, Oldest: true,
 		States: []string{api.StateCurrent, api.StateSuperseded},
 	}, maxAll)
@@ -138,7 +138,7 @@ func tagged(m *api.Memory, prefix string) string {
 // them gets them. Facts whose words are the same are one to the engine, so a
 // second one that is something else in the graph gets a mark. It reports whether
 // the fact is new to the graph.
-func (c *call) keep(text string, tags ...string) (fresh bool, err error) {
+func (c graphCall) keep(text string, tags ...string) (fresh bool, err error) {
 	tags = append([]string{graphTag}, tags...)
 	a, err := c.addAfter(text, tags)
 	if err != nil || a.Event != "known" {
@@ -163,7 +163,7 @@ func (c *call) keep(text string, tags ...string) (fresh bool, err error) {
 // addAfter saves a fact as said after those that the call has saved before:
 // lists are in the order of their milliseconds. A time of its own would not do,
 // since what was forgotten before is saved again only if it is said now.
-func (c *call) addAfter(text string, tags []string) (api.Added, error) {
+func (c graphCall) addAfter(text string, tags []string) (api.Added, error) {
 	for time.Now().UnixMilli() == c.last {
 		time.Sleep(100 * time.Microsecond)
 	}
@@ -203,7 +203,7 @@ func checkName(field, name, prefix string) error {
 
 // observe saves observations of an entity and returns those that are new. known
 // are those that it has.
-func (c *call) observe(name string, known, contents []string) ([]string, error) {
+func (c graphCall) observe(name string, known, contents []string) ([]string, error) {
 	fresh := []string{}
 	for _, text := range contents {
 		if slices.Contains(known, text) || slices.Contains(fresh, text) {
@@ -225,7 +225,7 @@ func (c *call) observe(name string, known, contents []string) ([]string, error) 
 
 // discard deletes memories in calls that are small enough. Those that are gone
 // already are no error.
-func (c *call) discard(ids []string) error {
+func (c graphCall) discard(ids []string) error {
 	for batch := range slices.Chunk(ids, api.MaxIDs) {
 		if _, _, err := c.remove(batch); err != nil && !isNotFound(err) {
 			return err

@@ -2,7 +2,7 @@ package mcp
 
 import "slices"
 
-func (c *call) addObservations() (reply, error) {
+func (c graphCall) addObservations() (reply, error) {
 	var given []struct {
 		EntityName string
 		Contents   []string
@@ -44,7 +44,7 @@ func finished(message string) (reply, error) {
 	return reply{message, map[string]any{"success": true, "message": message}}, nil
 }
 
-func (c *call) deleteEntities() (reply, error) {
+func (c graphCall) deleteEntities() (reply, error) {
 	names, err := c.args.list(false, "entityNames", "names")
 	if err != nil {
 		return reply{}, err
@@ -71,7 +71,7 @@ func (c *call) deleteEntities() (reply, error) {
 	return finished("Entities deleted successfully")
 }
 
-func (c *call) deleteObservations() (reply, error) {
+func (c graphCall) deleteObservations() (reply, error) {
 	var given []struct {
 		EntityName   string
 		Observations []string
@@ -100,7 +100,7 @@ func (c *call) deleteObservations() (reply, error) {
 	return finished("Observations deleted successfully")
 }
 
-func (c *call) deleteRelations() (reply, error) {
+func (c graphCall) deleteRelations() (reply, error) {
 	given, err := c.givenRelations()
 	if err != nil {
 		return reply{}, err

@@ -30,18 +30,18 @@ func graphTools() []tool {
 	done := object(must("success", typed("boolean")), must("message", typed("string")))
 	return []tool{
 		{
-			name: "create_entities", title: "Create Entities", hints: adds, run: (*call).createEntities,
+			name: "create_entities", title: "Create Entities", hints: adds, run: onGraph(graphCall.createEntities),
 			description: "Create multiple new entities in the knowledge graph",
 			input:       object(must("entities", entities)), output: object(must("entities", things)),
 		},
 		{
-			name: "create_relations", title: "Create Relations", hints: adds, run: (*call).createRelations,
+			name: "create_relations", title: "Create Relations", hints: adds, run: onGraph(graphCall.createRelations),
 			description: "Create multiple new relations between entities in the knowledge graph. " +
 				"Relations should be in active voice",
 			input: object(must("relations", relations)), output: object(must("relations", things)),
 		},
 		{
-			name: "add_observations", title: "Add Observations", hints: adds, run: (*call).addObservations,
+			name: "add_observations", title: "Add Observations", hints: adds, run: onGraph(graphCall.addObservations),
 			description: "Add new observations to existing entities in the knowledge graph",
 			input: object(must("observations", listOf(object(
 				must("entityName", name.about("The entity to add them to.")),
@@ -52,7 +52,7 @@ func graphTools() []tool {
 		graphDeleteEntities(),
 		{
 			name: "delete_observations", title: "Delete Observations",
-			hints: removes, run: (*call).deleteObservations,
+			hints: removes, run: onGraph(graphCall.deleteObservations),
 			description: "Delete specific observations from entities in the knowledge graph",
 			input: object(must("deletions", listOf(object(
 				must("entityName", name.about("The entity that has them.")),
@@ -62,23 +62,23 @@ func graphTools() []tool {
 		},
 		{
 			name: "delete_relations", title: "Delete Relations",
-			hints: removes, run: (*call).deleteRelations,
+			hints: removes, run: onGraph(graphCall.deleteRelations),
 			description: "Delete multiple relations from the knowledge graph",
 			input:       object(must("relations", relations)), output: done,
 		},
 		{
-			name: "read_graph", title: "Read Graph", hints: reads, run: (*call).wholeGraph, output: graph,
+			name: "read_graph", title: "Read Graph", hints: reads, run: onGraph(graphCall.wholeGraph), output: graph,
 			description: "Read the entire knowledge graph", input: object(),
 		},
 		{
 			name: "search_nodes", title: "Search Nodes",
-			hints: reads, run: (*call).searchNodes, output: graph,
+			hints: reads, run: onGraph(graphCall.searchNodes), output: graph,
 			description: "Search for nodes in the knowledge graph based on a query",
 			input: object(must("query", text(api.MaxQuery).
 				about("What to look for in names, types and observations."))),
 		},
 		{
-			name: "open_nodes", title: "Open Nodes", hints: reads, run: (*call).openNodes, output: graph,
+			name: "open_nodes", title: "Open Nodes", hints: reads, run: onGraph(graphCall.openNodes), output: graph,
 			description: "Open specific nodes in the knowledge graph by their names",
 			input:       object(must("names", listOf(name, maxGraph).about("The names of the entities."))),
 		},
@@ -87,7 +87,7 @@ func graphTools() []tool {
 
 func graphDeleteEntities() tool {
 	return tool{
-		name: "delete_entities", title: "Delete Entities", hints: removes, run: (*call).deleteEntities,
+		name: "delete_entities", title: "Delete Entities", hints: removes, run: onGraph(graphCall.deleteEntities),
 		description: "Delete multiple entities and their associated relations from the knowledge graph",
 		input: object(must("entityNames", listOf(text(api.MaxTag), maxGraph).
 			about("The names of the entities."))),
@@ -127,7 +127,7 @@ func many(field string, n int) error {
 	return nil
 }
 
-func (c *call) createEntities() (reply, error) {
+func (c graphCall) createEntities() (reply, error) {
 	var given []entity
 	if err := c.args.decode(&given, "a list of entities", "entities"); err != nil {
 		return reply{}, err
@@ -165,7 +165,7 @@ func (c *call) createEntities() (reply, error) {
 	return indented(created, map[string]any{"entities": created})
 }
 
-func (c *call) givenRelations() (given []relation, err error) {
+func (c graphCall) givenRelations() (given []relation, err error) {
 	if err := c.args.decode(&given, "a list of relations", "relations"); err != nil {
 		return nil, err
 	}
@@ -183,7 +183,7 @@ func (c *call) givenRelations() (given []relation, err error) {
 	return given, many("relations", len(given))
 }
 
-func (c *call) createRelations() (reply, error) {
+func (c graphCall) createRelations() (reply, error) {
 	given, err := c.givenRelations()
 	if err != nil {
 		return reply{}, err
@@ -207,7 +207,7 @@ func (c *call) createRelations() (reply, error) {
 	return indented(created, map[string]any{"relations": created})
 }
 
-func (c *call) wholeGraph() (reply, error) {
+func (c graphCall) wholeGraph() (reply, error) {
 	g, err := c.readGraph()
 	if err != nil {
 		return reply{}, err
@@ -215,7 +215,7 @@ func (c *call) wholeGraph() (reply, error) {
 	return indented(g, g)
 }
 
-func (c *call) searchNodes() (reply, error) {
+func (c graphCall) searchNodes() (reply, error) {
 	q, err := c.args.text(namesQuery...)
 	if err != nil {
 		return reply{}, err
@@ -232,7 +232,7 @@ func (c *call) searchNodes() (reply, error) {
 	return indented(g, g)
 }
 
-func (c *call) openNodes() (reply, error) {
+func (c graphCall) openNodes() (reply, error) {
 	names, err := c.args.list(false, "names", "name", "entityNames")
 	if err != nil {
 		return reply{}, err

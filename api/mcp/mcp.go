@@ -12,7 +12,7 @@
 //     reach. Nothing is decided here.
 //   - What goes wrong is an error of the tool, which names a field and never
 //     quotes what is stored. The sets alone repeat a caller's own arguments,
-//     where the server that they stand in for does.
+//     where the server that they replace does.
 //   - Arguments are read with patience: other names for them, numbers and lists
 //     in strings, and fields that no tool has are no errors.
 //   - A request stands alone: no sessions, nothing that a client must keep.

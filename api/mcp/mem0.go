@@ -43,7 +43,7 @@ func mem0Of(m *api.Memory) mem0Memory {
 }
 
 // labels returns the tags for the metadata of a call, and its categories.
-func (c *call) labels() ([]string, error) {
+func (c mem0Call) labels() ([]string, error) {
 	tags, err := c.args.list(true, "categories", "tags")
 	if err != nil {
 		return nil, err
@@ -56,7 +56,7 @@ func (c *call) labels() ([]string, error) {
 	return append(tags, more...), err
 }
 
-func (c *call) mem0Add() (reply, error) {
+func (c mem0Call) mem0Add() (reply, error) {
 	e, err := c.entity()
 	if err != nil {
 		return reply{}, err
@@ -77,7 +77,7 @@ func (c *call) mem0Add() (reply, error) {
 }
 
 // mem0Save saves texts and answers as mem0 does.
-func (c *call) mem0Save(texts []string, d api.Draft) (reply, error) {
+func (c mem0Call) mem0Save(texts []string, d api.Draft) (reply, error) {
 	all, err := c.save(texts, d)
 	if err != nil {
 		return reply{}, err
@@ -99,7 +99,7 @@ func (c *call) mem0Save(texts []string, d api.Draft) (reply, error) {
 	return inJSON(map[string]any{"results": results})
 }
 
-func (c *call) mem0Search() (reply, error) {
+func (c mem0Call) mem0Search() (reply, error) {
 	q, err := c.args.required(namesQuery...)
 	if err != nil {
 		return reply{}, err
@@ -141,7 +141,7 @@ func (c *call) mem0Search() (reply, error) {
 	return inJSON(map[string]any{"results": results[:min(len(results), limit)]})
 }
 
-func (c *call) mem0Get() (reply, error) {
+func (c mem0Call) mem0Get() (reply, error) {
 	id, err := c.args.required(namesID...)
 	if err != nil {
 		return reply{}, err
@@ -153,7 +153,7 @@ func (c *call) mem0Get() (reply, error) {
 	return inJSON(mem0Of(&m))
 }
 
-func (c *call) mem0Update() (reply, error) {
+func (c mem0Call) mem0Update() (reply, error) {
 	m, err := c.update()
 	if err != nil {
 		return reply{}, err
@@ -161,7 +161,7 @@ func (c *call) mem0Update() (reply, error) {
 	return inJSON(mem0Of(&m))
 }
 
-func (c *call) mem0Delete() (reply, error) {
+func (c mem0Call) mem0Delete() (reply, error) {
 	id, err := c.args.required(namesID...)
 	if err != nil {
 		return reply{}, err

@@ -16,8 +16,8 @@ const stampLayout = "2006-01-02T15:04:05.000Z07:00"
 // mem0Filter reads mem0's filters. A user that they name becomes that of the
 // call. What has no counterpart is an error: a filter that is left out would
 // find, or delete, too much.
-func (c *call) mem0Filter() (e mem0Entity, f api.Filter, err error) {
-	r := filterReader{call: c}
+func (c mem0Call) mem0Filter() (e mem0Entity, f api.Filter, err error) {
+	r := filterReader{call: c.call}
 	if r.entity, err = c.entity(); err != nil {
 		return e, f, err
 	}

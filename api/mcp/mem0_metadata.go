@@ -17,7 +17,7 @@ import (
 
 // Metadata is kept in tags, as the face for mem0's REST API keeps it: a tag
 // meta:KEY=VALUE for each key, with the key escaped as in a query and the value
-// as JSON, which goes on in meta:KEY#1=... if it is too long for one.
+// as JSON, which continues in meta:KEY#1=... if it is too long for one.
 const (
 	metadataTag = "meta:"
 	minValue    = 32 // bytes of a tag that are left for the value

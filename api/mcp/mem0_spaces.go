@@ -18,7 +18,7 @@ const maxSpaces = 100
 type mem0Entity struct{ app, agent, run string }
 
 // entity reads the ids of a call. The user is in its target already.
-func (c *call) entity() (e mem0Entity, err error) {
+func (c mem0Call) entity() (e mem0Entity, err error) {
 	if e.app, err = c.args.text("app_id", "appId"); err != nil {
 		return e, err
 	}
@@ -30,12 +30,12 @@ func (c *call) entity() (e mem0Entity, err error) {
 }
 
 // target returns where something new is kept.
-func (c *call) home(e mem0Entity) api.Target {
+func (c mem0Call) home(e mem0Entity) api.Target {
 	return overlay(c.target, api.Target{App: e.app, Project: e.agent})
 }
 
 // spaces returns where memories are read, and deleted.
-func (c *call) spaces(e mem0Entity) (out []api.Target, err error) {
+func (c mem0Call) spaces(e mem0Entity) (out []api.Target, err error) {
 	t := c.home(e)
 	if t.User == "" || t.App != "" && t.Project != "" {
 		return []api.Target{t}, nil
@@ -59,7 +59,7 @@ func (c *call) spaces(e mem0Entity) (out []api.Target, err error) {
 }
 
 // eachSpace calls do for each of the spaces, with the call's target set to it.
-func (c *call) eachSpace(e mem0Entity, do func() error) error {
+func (c mem0Call) eachSpace(e mem0Entity, do func() error) error {
 	all, err := c.spaces(e)
 	if err != nil {
 		return err

@@ -38,7 +38,7 @@ func mem0Tools() []tool {
 	return []tool{
 		{
 			name: "add_memory", title: "Add memory",
-			hints: adds, run: (*call).mem0Add, output: resultsSchema,
+			hints: adds, run: asMem0(mem0Call.mem0Add), output: resultsSchema,
 			description: "Store a new preference, fact, or conversation snippet.",
 			input: object(append([]field{
 				must("text", text(api.MaxText).about("A plain sentence that sums up what to store.")),
@@ -49,7 +49,7 @@ func mem0Tools() []tool {
 		},
 		{
 			name: "search_memories", title: "Search memories",
-			hints: reads, run: (*call).mem0Search, output: resultsSchema,
+			hints: reads, run: asMem0(mem0Call.mem0Search), output: resultsSchema,
 			description: "Search over existing memories, the best match first.",
 			input: object(
 				must("query", text(api.MaxQuery).about("What to find, in natural language.")),
@@ -59,7 +59,7 @@ func mem0Tools() []tool {
 		},
 		{
 			name: "get_memories", title: "Get memories",
-			hints: reads, run: (*call).mem0List, output: resultsSchema,
+			hints: reads, run: asMem0(mem0Call.mem0List), output: resultsSchema,
 			description: "Page through memories by filters, without searching.",
 			input: object(
 				may("filters", filtersSchema), may("page", whole(1, maxAll).about("The page, from 1.")),
@@ -68,23 +68,23 @@ func mem0Tools() []tool {
 		},
 		{
 			name: "get_memory", title: "Get memory",
-			hints: reads, run: (*call).mem0Get, output: typed("object"),
+			hints: reads, run: asMem0(mem0Call.mem0Get), output: typed("object"),
 			description: "Fetch a single memory once you know its memory_id.", input: object(id),
 		},
 		{
 			name: "update_memory", title: "Update memory",
-			hints: replaces, run: (*call).mem0Update, output: typed("object"),
+			hints: replaces, run: asMem0(mem0Call.mem0Update), output: typed("object"),
 			description: "Overwrite an existing memory's text.",
 			input:       object(id, must("text", text(api.MaxText).about("The text from now on."))),
 		},
 		{
 			name: "delete_memory", title: "Delete memory",
-			hints: removes, run: (*call).mem0Delete, output: messageSchema,
+			hints: removes, run: asMem0(mem0Call.mem0Delete), output: messageSchema,
 			description: "Delete one memory after the user confirms its memory_id.", input: object(id),
 		},
 		{
 			name: "delete_all_memories", title: "Delete all memories",
-			hints: removes, run: (*call).mem0DeleteAll,
+			hints: removes, run: asMem0(mem0Call.mem0DeleteAll),
 			description: "Delete every memory of the given user, agent, app or run. " +
 				"Only if the user asks for it.",
 			input: object(entityFields()...), output: messageSchema,
@@ -92,7 +92,7 @@ func mem0Tools() []tool {
 		mem0DeleteEntities(),
 		{
 			name: "list_entities", title: "List entities",
-			hints: reads, run: (*call).mem0Entities, output: resultsSchema,
+			hints: reads, run: asMem0(mem0Call.mem0Entities), output: resultsSchema,
 			description: "List which users, agents and apps currently hold memories.", input: object(),
 		},
 	}
@@ -100,7 +100,7 @@ func mem0Tools() []tool {
 
 func mem0DeleteEntities() tool {
 	return tool{
-		name: "delete_entities", title: "Delete entities", hints: removes, run: (*call).mem0DeleteEntity,
+		name: "delete_entities", title: "Delete entities", hints: removes, run: asMem0(mem0Call.mem0DeleteEntity),
 		description: "Remove a user, agent, app or run with its memories. Only if the user asks for it.",
 		input:       object(entityFields()...), output: messageSchema,
 	}
@@ -110,7 +110,7 @@ func mem0DeleteEntities() tool {
 const maxAll = 10_000
 
 // all reads the memories that a filter selects, at most limit.
-func (c *call) all(f api.Filter, limit int) (out []api.Memory, err error) {
+func (c mem0Call) all(f api.Filter, limit int) (out []api.Memory, err error) {
 	for cursor := ""; len(out) < limit; {
 		page, err := c.verbs.List(c, c.target, f, cursor, api.MaxPage)
 		if err != nil {
@@ -124,7 +124,7 @@ func (c *call) all(f api.Filter, limit int) (out []api.Memory, err error) {
 	return out[:min(len(out), limit)], nil
 }
 
-func (c *call) mem0List() (reply, error) {
+func (c mem0Call) mem0List() (reply, error) {
 	e, f, err := c.mem0Filter()
 	if err != nil {
 		return reply{}, err
@@ -165,7 +165,7 @@ func (c *call) mem0List() (reply, error) {
 }
 
 // deleteSpaces deletes what a call of mem0's tools names.
-func (c *call) deleteSpaces() error {
+func (c mem0Call) deleteSpaces() error {
 	e, err := c.entity()
 	if err != nil {
 		return err
@@ -176,7 +176,7 @@ func (c *call) deleteSpaces() error {
 	})
 }
 
-func (c *call) mem0DeleteAll() (reply, error) {
+func (c mem0Call) mem0DeleteAll() (reply, error) {
 	if err := c.deleteSpaces(); err != nil {
 		return reply{}, err
 	}
@@ -191,7 +191,7 @@ var namesEntity = []string{
 	"user_id", "userId", "user", "agent_id", "agentId", "app_id", "appId", "run_id", "runId",
 }
 
-func (c *call) mem0DeleteEntity() (reply, error) {
+func (c mem0Call) mem0DeleteEntity() (reply, error) {
 	if !c.args.has(namesEntity...) {
 		return reply{}, &saidError{scopeMissing}
 	}
@@ -209,7 +209,7 @@ type mem0Named struct {
 	TotalMemories int    `json:"total_memories"`
 }
 
-func (c *call) mem0Entities() (reply, error) {
+func (c mem0Call) mem0Entities() (reply, error) {
 	byKey := map[mem0Named]int{}
 	for after, n := "", 0; n < maxAll; {
 		page, err := c.verbs.Users(c, c.target, after, api.MaxPage)

@@ -72,7 +72,7 @@ func nativeTools() []tool {
 			name: "add_memories", title: "Save memories", hints: adds, run: (*call).addMemories,
 			description: "Save lasting facts about the user: preferences, people, projects, decisions, " +
 				"corrections, or what they ask you to remember. Write each as one sentence that is " +
-				"understood by itself. Saving what is known already does no harm; a newer statement " +
+				"understood alone. Saving what is known already does no harm; a newer statement " +
 				"takes the place of one that it contradicts.",
 			input: object(
 				must("text", text(api.MaxText).about("The fact to save, in one sentence.")),

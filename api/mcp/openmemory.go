@@ -13,7 +13,7 @@ func openMemoryTools() []tool {
 	return []tool{
 		{
 			name: "add_memories", title: "Add memories",
-			hints: adds, run: (*call).openAdd, output: resultsSchema,
+			hints: adds, run: asMem0(mem0Call.openAdd), output: resultsSchema,
 			description: "Add a new memory. Call it every time the user says something about themselves, " +
 				"their preferences, or anything that may be useful in a later conversation, and when they " +
 				"ask you to remember something.",
@@ -25,25 +25,25 @@ func openMemoryTools() []tool {
 		},
 		{
 			name: "search_memory", title: "Search memory",
-			hints: reads, run: (*call).openSearch, output: resultsSchema,
+			hints: reads, run: asMem0(mem0Call.openSearch), output: resultsSchema,
 			description: "Search through stored memories. Call it every time the user asks anything.",
 			input:       object(must("query", text(api.MaxQuery).about("What to look for."))),
 		},
 		{
 			name: "list_memories", title: "List memories",
-			hints: reads, run: (*call).openList, output: resultsSchema,
+			hints: reads, run: asMem0(mem0Call.openList), output: resultsSchema,
 			description: "List all memories in the user's memory.", input: object(),
 		},
 		{
 			name: "delete_memories", title: "Delete memories",
-			hints: removes, run: (*call).openDelete, output: said,
+			hints: removes, run: asMem0(mem0Call.openDelete), output: said,
 			description: "Delete specific memories by their ids.",
 			input: object(must("memory_ids", listOf(text(idLimit), api.MaxIDs).
 				about("The ids of the memories."))),
 		},
 		{
 			name: "delete_all_memories", title: "Delete all memories",
-			hints: removes, run: (*call).openDeleteAll, output: said,
+			hints: removes, run: asMem0(mem0Call.openDeleteAll), output: said,
 			description: "Delete all memories in the user's memory. Only if the user asks for it.",
 			input:       object(),
 		},
@@ -67,7 +67,7 @@ func openOf(m *api.Memory) openMemory {
 	}
 }
 
-func (c *call) openAdd() (reply, error) {
+func (c mem0Call) openAdd() (reply, error) {
 	texts, err := c.given()
 	if err != nil {
 		return reply{}, err
@@ -75,7 +75,7 @@ func (c *call) openAdd() (reply, error) {
 	return c.mem0Save(texts, api.Draft{})
 }
 
-func (c *call) openSearch() (reply, error) {
+func (c mem0Call) openSearch() (reply, error) {
 	q, err := c.args.required(namesQuery...)
 	if err != nil {
 		return reply{}, err
@@ -98,7 +98,7 @@ func (c *call) openSearch() (reply, error) {
 	return indented(data, data)
 }
 
-func (c *call) openList() (reply, error) {
+func (c mem0Call) openList() (reply, error) {
 	all, err := c.all(api.Filter{Kinds: []string{kindFact}}, api.MaxPage)
 	if err != nil {
 		return reply{}, err
@@ -112,7 +112,7 @@ func (c *call) openList() (reply, error) {
 	return indented(results, map[string]any{"results": results})
 }
 
-func (c *call) openDelete() (reply, error) {
+func (c mem0Call) openDelete() (reply, error) {
 	ids, err := c.args.list(true, namesIDs...)
 	if err != nil {
 		return reply{}, err
@@ -130,7 +130,7 @@ func (c *call) openDelete() (reply, error) {
 	return plainly(fmt.Sprintf("Successfully deleted %d memories", len(gone.Deleted)))
 }
 
-func (c *call) openDeleteAll() (reply, error) {
+func (c mem0Call) openDeleteAll() (reply, error) {
 	if _, err := c.verbs.DeleteAll(c, c.target, api.Filter{}, why); err != nil {
 		return reply{}, err
 	}

@@ -60,7 +60,7 @@ func (p *pipe) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// Close leaves both ends to whoever opened them.
+// Close leaves both ends to their opener.
 func (p *pipe) Close() error { return nil }
 
 // count counts the calls in what is read, or the answers in what is written.

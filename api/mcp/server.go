@@ -34,6 +34,25 @@ type tool struct {
 	run                      func(c *call) (reply, error)
 }
 
+// Calls of tools of one kind, which share what they do.
+type (
+	graphCall struct{ *call } // of the set reference
+	mem0Call  struct{ *call } // of the set mem0
+	fileCall  struct{ *call } // of the set memory
+)
+
+func onGraph(run func(graphCall) (reply, error)) func(*call) (reply, error) {
+	return func(c *call) (reply, error) { return run(graphCall{c}) }
+}
+
+func asMem0(run func(mem0Call) (reply, error)) func(*call) (reply, error) {
+	return func(c *call) (reply, error) { return run(mem0Call{c}) }
+}
+
+func onFiles(run func(fileCall) (reply, error)) func(*call) (reply, error) {
+	return func(c *call) (reply, error) { return run(fileCall{c}) }
+}
+
 // hints tell a client what a tool does to memory.
 type hints struct{ readOnly, destructive, idempotent bool }
 

@@ -48,7 +48,7 @@ func adding(as shape) verb {
 		if l.metadata, err = metadataOf(q.Metadata); err != nil {
 			return err
 		}
-		if _, err := c.tags(l); err != nil { // before anything is kept
+		if _, err := tags(c, l); err != nil { // before anything is kept
 			return err
 		}
 		t, err := c.home(q.ids)
@@ -95,7 +95,7 @@ func (c *call) answerWhenDone(e *event) error {
 	case <-timer.C:
 	case <-c.r.Context().Done():
 	}
-	shown, err := c.showEvent(e)
+	shown, err := adminCall{c}.showEvent(e)
 	if err != nil {
 		return err
 	}
@@ -213,7 +213,7 @@ func (c *call) addVerbatim(as shape, q *addRequest, t api.Target, messages []api
 	if slices.ContainsFunc(messages, func(m api.Message) bool { return m.Role == string(storage.RoleUser) }) {
 		messages = slices.DeleteFunc(messages, func(m api.Message) bool { return m.Role != string(storage.RoleUser) })
 	}
-	tags, err := c.tags(l)
+	tags, err := tags(c, l)
 	if err != nil {
 		return err
 	}
@@ -241,7 +241,7 @@ func (c *call) addVerbatim(as shape, q *addRequest, t api.Target, messages []api
 		}
 		if err == nil && added.Event == "known" {
 			e.known = append(e.known, added.Memory.ID)
-			_, err = c.label(c.r.Context(), &added.Memory, l, whyLabelled)
+			_, err = label(c, c.r.Context(), &added.Memory, l, whyLabelled)
 		}
 		if err != nil {
 			c.events.end(e, statusFailed, api.Detail(err))
@@ -253,7 +253,7 @@ func (c *call) addVerbatim(as shape, q *addRequest, t api.Target, messages []api
 	if as == shapeResults {
 		return c.answerWhenDone(e)
 	}
-	shown, err := c.showEvent(e)
+	shown, err := adminCall{c}.showEvent(e)
 	if err != nil {
 		return err
 	}

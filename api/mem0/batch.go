@@ -36,9 +36,9 @@ func (q *batchRequest) read(c *call) ([]api.Memory, error) {
 	return out, nil
 }
 
-func (c *call) batchUpdate() error {
+func (c adminCall) batchUpdate() error {
 	var q batchRequest
-	if _, err := q.read(c); err != nil {
+	if _, err := q.read(c.call); err != nil {
 		return err
 	}
 	changes := make([]updateRequest, len(q.Memories))
@@ -56,9 +56,9 @@ func (c *call) batchUpdate() error {
 	return c.say(fmt.Sprintf("Successfully updated %d memories", len(changes)))
 }
 
-func (c *call) batchDelete() error {
+func (c adminCall) batchDelete() error {
 	var q batchRequest
-	memories, err := q.read(c)
+	memories, err := q.read(c.call)
 	if err != nil {
 		return err
 	}

@@ -37,7 +37,7 @@ type entity struct {
 const maxEntities = 10_000
 
 // list returns the users, agents and apps that the caller may reach.
-func (c *call) list() ([]*entity, error) {
+func (c adminCall) list() ([]*entity, error) {
 	tenant, err := c.tenant()
 	if err != nil {
 		return nil, err
@@ -72,7 +72,7 @@ func (c *call) list() ([]*entity, error) {
 	return out, err
 }
 
-func (c *call) entities() error {
+func (c adminCall) entities() error {
 	var q listRequest
 	if _, err := q.parameters(c.r); err != nil {
 		return err
@@ -100,7 +100,7 @@ func (c *call) entities() error {
 	}{p, totals[typeUser], totals[typeAgent], totals[typeApp], 0})
 }
 
-func (c *call) plainEntities() error {
+func (c adminCall) plainEntities() error {
 	all, err := c.list()
 	if err != nil {
 		return err
@@ -108,7 +108,7 @@ func (c *call) plainEntities() error {
 	return c.write(http.StatusOK, append([]*entity{}, all...))
 }
 
-func (c *call) entity() error {
+func (c adminCall) entity() error {
 	all, err := c.list()
 	if err != nil {
 		return err
@@ -123,7 +123,7 @@ func (c *call) entity() error {
 
 // deleteEntity erases a user, or what all users told an agent or an app, or
 // said in a run. It can't be undone.
-func (c *call) deleteEntity() error {
+func (c adminCall) deleteEntity() error {
 	kind, name := c.r.PathValue("type"), c.r.PathValue("name")
 	n, err := nameOf("name", name)
 	switch {
@@ -156,7 +156,7 @@ func (c *call) deleteEntity() error {
 
 // eraseAll erases something in all targets that the caller may reach. It fails
 // with api.ErrNotFound if there is nothing in any of them.
-func (c *call) eraseAll(of api.Target, erase func(api.Target) error) error {
+func (c adminCall) eraseAll(of api.Target, erase func(api.Target) error) error {
 	var all []api.Target
 	if err := c.eachUser(of, func(u *api.User) error { all = append(all, targetOf(u)); return nil }); err != nil {
 		return err
@@ -173,13 +173,13 @@ func (c *call) eraseAll(of api.Target, erase func(api.Target) error) error {
 	return found
 }
 
-func (c *call) erase(t api.Target) error {
+func (c adminCall) erase(t api.Target) error {
 	_, err := c.service.Erase(c.r.Context(), c.p, t)
 	return err
 }
 
 // eraseRun erases a conversation where something of it is remembered.
-func (c *call) eraseRun(t api.Target, run string) error {
+func (c adminCall) eraseRun(t api.Target, run string) error {
 	some, err := c.service.List(c.r.Context(), c.p, t, api.Filter{Conversation: run, States: api.States()}, "", 1)
 	if err != nil {
 		return err
@@ -193,7 +193,7 @@ func (c *call) eraseRun(t api.Target, run string) error {
 
 // reset erases one user, for the admin: the one that the request names, or the
 // one of requests that name none.
-func (c *call) reset() error {
+func (c adminCall) reset() error {
 	if !c.p.Admin {
 		return api.ErrForbidden
 	}

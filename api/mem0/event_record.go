@@ -53,7 +53,7 @@ func (x *events) state(e *event) (out eventRecord, ids []string) {
 }
 
 // showEvent returns an event with its results, as they are now.
-func (c *call) showEvent(e *event) (eventRecord, error) {
+func (c adminCall) showEvent(e *event) (eventRecord, error) {
 	out, ids := c.events.state(e)
 	for _, id := range ids {
 		m, err := c.service.Get(c.r.Context(), c.p, e.owner, id, false)
@@ -74,7 +74,7 @@ func (c *call) showEvent(e *event) (eventRecord, error) {
 	return out, nil
 }
 
-func (c *call) event() error {
+func (c adminCall) event() error {
 	e, err := c.events.get(c.p, c.r.PathValue("id"))
 	if err != nil {
 		return err
@@ -86,7 +86,7 @@ func (c *call) event() error {
 	return c.write(http.StatusOK, shown)
 }
 
-func (c *call) listEvents() error {
+func (c adminCall) listEvents() error {
 	var q listRequest
 	if _, err := q.parameters(c.r); err != nil {
 		return err

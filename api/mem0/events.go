@@ -157,10 +157,10 @@ func (x *events) collect(e *event) {
 	ctx, cancel := context.WithTimeout(context.Background(), settleTimeout)
 	defer cancel()
 	c := &call{face: x.face, p: e.p}
-	made, err := c.become(ctx, e)
+	made, err := adminCall{c}.become(ctx, e)
 	for i := range made {
 		if err == nil && len(e.labels.metadata)+len(e.labels.categories) > 0 {
-			_, err = c.label(ctx, &made[i], e.labels, whyLabelled)
+			_, err = label(c, ctx, &made[i], e.labels, whyLabelled)
 			if errors.Is(err, api.ErrNotFound) { // deleted meanwhile
 				err = nil
 			}
@@ -176,7 +176,7 @@ func (x *events) collect(e *event) {
 }
 
 // become returns what the turns of an event have become.
-func (c *call) become(ctx context.Context, e *event) (out []api.Memory, err error) {
+func (c adminCall) become(ctx context.Context, e *event) (out []api.Memory, err error) {
 	v, err := c.open(ctx, e.owner)
 	if err != nil {
 		return nil, err

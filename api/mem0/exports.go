@@ -49,7 +49,7 @@ func (q *exportRequest) selection() (*selection, error) {
 
 // createExport remembers an export. The schema of the request is ignored: an
 // export has the records that a list of memories has.
-func (c *call) createExport() error {
+func (c adminCall) createExport() error {
 	var q exportRequest
 	if err := c.decode(&q); err != nil {
 		return err
@@ -93,7 +93,7 @@ func (x *exports) find(p api.Principal, id string) (export, error) {
 
 // getExport answers with {"results": [...]}: all memories of an export, or of
 // filters. Once the first is sent, an error cuts the answer short.
-func (c *call) getExport() error {
+func (c adminCall) getExport() error {
 	var q exportRequest
 	if err := c.decode(&q); err != nil {
 		return err

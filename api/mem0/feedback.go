@@ -2,7 +2,7 @@ package mem0
 
 import "net/http"
 
-// feedbackRequest says whether a memory helped.
+// feedbackRequest reports whether a memory helped.
 type feedbackRequest struct {
 	MemoryID string  `json:"memory_id"`
 	Feedback *string `json:"feedback"`
@@ -12,7 +12,7 @@ type feedbackRequest struct {
 // veryNegative counts as so many times negative.
 const veryNegative = 2
 
-func (c *call) feedback() error {
+func (c adminCall) feedback() error {
 	var q feedbackRequest
 	if err := c.decode(&q); err != nil {
 		return err

@@ -79,6 +79,13 @@ type call struct {
 // verb answers a request of an authenticated caller.
 type verb func(c *call) error
 
+// adminCall is a call about many memories, or about what became of calls.
+type adminCall struct{ *call }
+
+func asAdmin(do func(adminCall) error) verb {
+	return func(c *call) error { return do(adminCall{c}) }
+}
+
 // ServeHTTP serves one request. Unknown paths and methods are problems, too.
 func (f *face) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	do, allowed := f.find(r)

@@ -97,7 +97,7 @@ func (c *call) update(id string, q *updateRequest) (api.Memory, error) {
 		if l.metadata, err = metadataOf(q.Metadata); err != nil {
 			return api.Memory{}, err
 		}
-		tags, err := c.tags(l)
+		tags, err := tags(c, l)
 		if err != nil {
 			return api.Memory{}, err
 		}
@@ -107,7 +107,7 @@ func (c *call) update(id string, q *updateRequest) (api.Memory, error) {
 	if err != nil || after.Text == before.Text {
 		return after, err
 	}
-	return after, c.withdraw(c.r.Context(), &before, whyChanged)
+	return after, withdraw(c, c.r.Context(), &before, whyChanged)
 }
 
 // maxLinked bounds the memories that one deletion follows to what they
@@ -157,7 +157,7 @@ func (c *call) linked(m *api.Memory) ([]string, error) {
 func (c *call) remove(m *api.Memory, ids []string) error {
 	ctx := c.r.Context()
 	if m.Kind == string(storage.KindEpisode) {
-		return c.discard(ctx, m)
+		return discard(c, ctx, m)
 	}
 	gone := []api.Memory{*m}
 	for _, id := range ids[1:] {
@@ -171,7 +171,7 @@ func (c *call) remove(m *api.Memory, ids []string) error {
 		return err
 	}
 	for i := range gone {
-		if err := c.withdraw(ctx, &gone[i], whyDeleted); err != nil {
+		if err := withdraw(c, ctx, &gone[i], whyDeleted); err != nil {
 			return err
 		}
 	}

@@ -23,7 +23,7 @@ import (
 //	meta:source="slack"
 //	meta:page=7
 //
-// Keys are escaped as in a query. A value that does not fit in one tag goes on
+// Keys are escaped as in a query. A value that does not fit in one tag continues
 // in others, meta:key#1=..., so nothing is lost: what a memory's tags can't
 // hold, some 3 KiB, is refused. All other tags are the memory's categories.
 
@@ -75,7 +75,7 @@ func readLabels(tags []string) labels {
 }
 
 // tags returns labels as the tags of a memory.
-func (c *call) tags(l labels) ([]string, error) {
+func tags(c *call, l labels) ([]string, error) {
 	out := slices.Clone(l.categories)
 	for i, category := range l.categories {
 		switch {
@@ -87,7 +87,7 @@ func (c *call) tags(l labels) ([]string, error) {
 		out[i] = c.service.Redact(category)
 	}
 	for _, key := range slices.Sorted(maps.Keys(l.metadata)) {
-		value, err := c.harmless(key, l.metadata[key])
+		value, err := harmless(c, key, l.metadata[key])
 		if err != nil {
 			return nil, err
 		}
@@ -117,7 +117,7 @@ func (c *call) tags(l labels) ([]string, error) {
 }
 
 // harmless returns a value without what may not be kept, as compact JSON.
-func (c *call) harmless(key string, value json.RawMessage) ([]byte, error) {
+func harmless(c *call, key string, value json.RawMessage) ([]byte, error) {
 	d := json.NewDecoder(bytes.NewReader(value))
 	d.UseNumber()
 	var v any
@@ -158,7 +158,7 @@ func (c *call) harmless(key string, value json.RawMessage) ([]byte, error) {
 }
 
 // label adds labels to those of a memory.
-func (c *call) label(ctx context.Context, m *api.Memory, l labels, why string) (api.Memory, error) {
+func label(c *call, ctx context.Context, m *api.Memory, l labels, why string) (api.Memory, error) {
 	all := readLabels(m.Tags)
 	for _, category := range l.categories {
 		if !slices.Contains(all.categories, category) {
@@ -166,7 +166,7 @@ func (c *call) label(ctx context.Context, m *api.Memory, l labels, why string) (
 		}
 	}
 	maps.Copy(all.metadata, l.metadata)
-	tags, err := c.tags(all)
+	tags, err := tags(c, all)
 	if err != nil || slices.Equal(tags, m.Tags) {
 		return *m, err
 	}

@@ -112,7 +112,7 @@ func (c *call) spaces(s *selection) ([]api.Target, error) {
 func (c *call) tenant() (string, error) {
 	t := api.Target{Tenant: c.base.Tenant}
 	if c.p.User == "" {
-		t.User = anyName // whoever it is: only the tenant is of interest
+		t.User = anyName // any user: only the tenant is of interest
 	}
 	owner, err := c.service.Owner(c.p, t)
 	return owner.Tenant, err

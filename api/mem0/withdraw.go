@@ -24,7 +24,7 @@ const (
 
 // withdraw takes what a fact said out of the passages that it was made of, but
 // for sentences that other facts were made of, too.
-func (c *call) withdraw(ctx context.Context, m *api.Memory, why string) error {
+func withdraw(c *call, ctx context.Context, m *api.Memory, why string) error {
 	quote, _, quoted := extract.Quotation(m.Text)
 	if !audited(m) || !quoted {
 		return nil
@@ -49,7 +49,7 @@ func (c *call) withdraw(ctx context.Context, m *api.Memory, why string) error {
 		if p.Role != string(storage.RoleUser) {
 			continue
 		}
-		err := c.cut(ctx, v, p, why, func(sentence string) bool { return alike(sentence, words) && !v.states(m.Turn, sentence) })
+		err := cut(c, ctx, v, p, why, func(sentence string) bool { return alike(sentence, words) && !v.states(m.Turn, sentence) })
 		if err != nil && !isNotFound(err) {
 			return err
 		}
@@ -59,16 +59,16 @@ func (c *call) withdraw(ctx context.Context, m *api.Memory, why string) error {
 
 // discard deletes a passage, but for the sentences that facts were made of:
 // these are memories of their own.
-func (c *call) discard(ctx context.Context, m *api.Memory) error {
+func discard(c *call, ctx context.Context, m *api.Memory) error {
 	v, err := c.space(ctx, m)
 	if err != nil {
 		return err
 	}
-	return c.cut(ctx, v, m, whyPart, func(sentence string) bool { return !v.states(m.Turn, sentence) })
+	return cut(c, ctx, v, m, whyPart, func(sentence string) bool { return !v.states(m.Turn, sentence) })
 }
 
 // cut takes sentences out of a passage, and deletes it if no statement is left.
-func (c *call) cut(ctx context.Context, v *space, p *api.Memory, why string, out func(normalized string) bool) error {
+func cut(c *call, ctx context.Context, v *space, p *api.Memory, why string, out func(normalized string) bool) error {
 	said, _, _ := extract.Uncut(p.Text)
 	var kept []string
 	dropped, left := false, false

@@ -151,7 +151,8 @@ func TestMarkdown(t *testing.T) {
 				wide = append(wide, place(file, n))
 			}
 		}
-		if path.Dir(file) == "docs" && n > maxPageLines {
+		generated := file == "docs/configuration.md" // a row for each setting
+		if path.Dir(file) == "docs" && n > maxPageLines && !generated {
 			t.Errorf("%s has %d lines, want at most %d\n%s", file, n, maxPageLines, pageReason)
 		}
 		return nil

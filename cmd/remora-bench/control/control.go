@@ -179,7 +179,11 @@ func (r *run) serving(ctx context.Context, name string, measure func(context.Con
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.Stop()) }()
+	defer func() {
+		if !s.Ended() {
+			err = errors.Join(err, s.Stop())
+		}
+	}()
 	c, err := newClient(s.Control, load.DataDir(r.dir))
 	if err != nil {
 		return err

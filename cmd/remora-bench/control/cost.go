@@ -18,6 +18,7 @@ import (
 // the control plane's: there is one machine for all.
 const (
 	trafficBody  = 1 << 10
+	trafficUsers = 64 // at most, so that all of their indexes fit
 	trafficConns = 16
 	callConns    = 8
 	callRate     = 200 // a second, of the lighter load
@@ -28,7 +29,7 @@ const (
 // turn with calls is compared with the turns without before and after it.
 func (r *run) cost(ctx context.Context, s *load.Server, c *client) error {
 	asked := r.corpus.questions()
-	traffic := load.Traffic{Size: trafficBody, Conns: trafficConns, Users: r.users, Duration: r.duration}
+	traffic := load.Traffic{Size: trafficBody, Conns: trafficConns, Users: min(r.users, trafficUsers), Duration: r.duration}
 	if _, err := r.rig.Send(ctx, s, traffic); err != nil { // indexes load
 		return err
 	}
@@ -61,6 +62,7 @@ func (r *run) cost(ctx context.Context, s *load.Server, c *client) error {
 			l.cpu = append(l.cpu, perRequest(with)/((perRequest(last)+perRequest(without))/2))
 		}
 	}
+	s.Kill() // the turns that wait to be stored would take a while
 	r.traffic(base)
 	for _, l := range loads {
 		r.out.add(row{

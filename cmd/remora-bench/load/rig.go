@@ -72,6 +72,12 @@ func (s *Server) Stop() error {
 	return nil
 }
 
+// Ended reports whether the process has ended.
+func (s *Server) Ended() bool { return s.proc.ended() }
+
+// Kill ends the process at once, whatever it has to do yet.
+func (s *Server) Kill() { s.proc.kill() }
+
 // Rest waits until both processes have come to rest, at most for limit.
 func (s *Server) Rest(ctx context.Context, limit time.Duration) { s.proc.rest(ctx, time.Second, limit) }
 

@@ -38,10 +38,11 @@ func (v *Import) Run(ctx context.Context, s *Session) error {
 	if v.Format != "" {
 		q.Set("format", v.Format)
 	}
-	file.bar = s.progress("sending", file.size, true)
-	file.then = func() *progress { return s.progress("importing", -1, false) }
+	importing := func() *progress { return s.progress("importing", -1, false) }
 	if _, piped := s.transport.(Pipe); piped { // which sends no file
-		file.sent()
+		file.bar = importing()
+	} else {
+		file.bar, file.then = s.progress("sending", file.size, true), importing
 	}
 	var raw json.RawMessage
 	err = s.call(ctx, ask{method: http.MethodPost, path: "/v1/import", query: q, upload: file.upload}, &raw)

@@ -22,7 +22,10 @@ func (c *Console) progress(what string, total int64, bytes bool) *progress {
 	options := []progressbar.Option{
 		progressbar.OptionSetWriter(c.Err), progressbar.OptionSetDescription(what), progressbar.OptionSetWidth(20),
 		progressbar.OptionThrottle(100 * time.Millisecond), progressbar.OptionClearOnFinish(), progressbar.OptionShowBytes(bytes),
-		progressbar.OptionShowCount(), progressbar.OptionSpinnerType(14), progressbar.OptionSetElapsedTime(true),
+		progressbar.OptionSpinnerType(14), progressbar.OptionSetElapsedTime(true), progressbar.OptionSetRenderBlankState(true),
+	}
+	if total >= 0 {
+		options = append(options, progressbar.OptionShowCount())
 	}
 	return &progress{progressbar.NewOptions64(total, options...)}
 }
