@@ -193,9 +193,11 @@ func (d *Patch) apply(m *storage.Memory) error {
 	}
 	if d.State != nil {
 		m.Trust = 0
+		m.Tags = slices.DeleteFunc(m.Tags, func(tag string) bool { return tag == StateQuarantined })
 		if *d.State == StateCurrent {
 			m.Trust = trustUser
-			m.Tags = slices.DeleteFunc(m.Tags, func(tag string) bool { return tag == StateQuarantined })
+		} else {
+			m.Tags = append(m.Tags, StateQuarantined) // which an export keeps
 		}
 	}
 	return nil

@@ -85,8 +85,8 @@ type Saved struct {
 // Remember adds memories by hand: facts, which take the place of those that
 // they contradict, and passages of documents. Of each the caller sets Kind,
 // Text and what else it knows; ID may be empty. Texts are redacted. Facts that
-// say what is known reinforce it. It fails with the first memory that can't be
-// added, and reports those before it.
+// say what is known reinforce it. Those with the tag quarantined are never
+// recalled. If one can't be added, none is.
 func (p *Pipeline) Remember(ctx context.Context, scope storage.Scope, ms ...storage.Memory) (saved []Saved, err error) {
 	prepared := slices.Clone(ms)
 	for i := range prepared {
@@ -94,22 +94,24 @@ func (p *Pipeline) Remember(ctx context.Context, scope storage.Scope, ms ...stor
 		if m.Text, m.Redactions, err = p.prepareText(ctx, scope, m.Text, nil); err != nil {
 			return nil, fmt.Errorf("memory %d: %w", i, err)
 		}
-		if m.Scope, m.Trust = scope, extract.Trust(true, m.Text); m.Kind != storage.KindFact {
+		m.Scope, m.Trust = scope, extract.Trust(m.Provenance.Role != storage.RoleAssistant, m.Text)
+		if slices.Contains(m.Tags, facts.TagQuarantined) {
+			m.Trust = extract.Quarantined
+		}
+		if m.Kind != storage.KindFact {
 			m.EventTime = cmp.Or(m.EventTime, storage.TimeOf(time.Now()))
 			m.ValidFrom = cmp.Or(m.ValidFrom, m.EventTime)
 		}
 	}
+	saved = make([]Saved, len(prepared))
 	_, err = p.erasing(ctx, scope, func(e *erasure) error {
 		var others []storage.Memory
 		var hidden []string
+		var given []int // facts
 		for i := range prepared {
 			m := &prepared[i]
 			if m.Kind == storage.KindFact {
-				s, err := e.mergeGiven(m)
-				if err != nil {
-					return err
-				}
-				saved = append(saved, s)
+				given = append(given, i)
 				continue
 			}
 			if m.ID == "" {
@@ -128,17 +130,17 @@ func (p *Pipeline) Remember(ctx context.Context, scope storage.Scope, ms ...stor
 				was.Tags = append(slices.Clone(was.Tags), storage.PrivateTag)
 				others, hidden = append(others, was), append(hidden, was.ID)
 			}
-			saved = append(saved, Saved{Memory: was, Known: known})
+			saved[i] = Saved{Memory: was, Known: known}
 		}
-		if len(others) == 0 {
-			return nil
+		if err := e.mergeGiven(prepared, given, saved); err != nil || len(others) == 0 {
+			return err
 		}
 		last, err := e.write(others...)
 		if len(hidden) > 0 { // also if it failed: it may have happened
 			e.notifyErased(hidden...)
 		}
 		for i := range saved {
-			if m := &saved[i].Memory; m.Version == 0 {
+			if m := &saved[i].Memory; m.Version == 0 && !saved[i].Forgotten {
 				m.Version, m.CreatedAt, m.UpdatedAt = 1, last.CreatedAt, last.UpdatedAt
 			}
 			if saved[i].Memory.ID == last.ID {
@@ -147,51 +149,72 @@ func (p *Pipeline) Remember(ctx context.Context, scope storage.Scope, ms ...stor
 		}
 		return err
 	})
-	return saved, err
+	if err != nil {
+		return nil, err
+	}
+	return saved, nil
 }
 
 func isPrivate(m *storage.Memory) bool { return slices.Contains(m.Tags, storage.PrivateTag) }
 
-// mergeGiven merges a fact with what is known. What is known becomes private if
-// the same is given as private.
-func (e *erasure) mergeGiven(m *storage.Memory) (Saved, error) {
+// mergeGiven merges the facts among ms at these indexes with what is known, and
+// fills in what became of them. What is known becomes private if the same is
+// given as private.
+func (e *erasure) mergeGiven(ms []storage.Memory, indexes []int, saved []Saved) error {
+	if len(indexes) == 0 {
+		return nil
+	}
 	if err := e.passages.lock(e.ctx); err != nil {
-		return Saved{}, err
+		return err
 	}
 	defer e.passages.unlock()
 	known := e.auditor.scopes[e.scope]
 	if known == nil {
 		var err error
 		if known, err = e.auditor.loadScope(e.ctx, e.scope, func(time.Duration) {}); err != nil {
-			return Saved{}, err
+			return err
 		}
 	}
 	defer delete(e.auditor.scopes, e.scope) // to be read again
 	changes := facts.NewChanges(known.Set, e.store, e.cfg.Facts.Config)
-	id, outcome, err := changes.MergeGiven(e.ctx, *m, randomID("by-hand-"))
-	if err != nil {
-		return Saved{}, err
-	}
-	if outcome == facts.Forgotten {
-		return Saved{Memory: *m, Known: true, Forgotten: true}, nil
+	ids := make([]string, len(indexes))
+	for n, i := range indexes {
+		id, outcome, err := changes.MergeGiven(e.ctx, ms[i], randomID("by-hand-"))
+		if err != nil {
+			return err
+		}
+		ids[n] = id
+		saved[i] = Saved{
+			Memory: ms[i], Forgotten: outcome == facts.Forgotten, Superseded: outcome == facts.Superseded,
+			Known: outcome == facts.Reinforced || outcome == facts.Known || outcome == facts.Forgotten,
+		}
 	}
 	passages, err := changes.Passages(e.ctx)
 	if err != nil {
-		return Saved{}, err
+		return err
 	}
 	for batch := range slices.Chunk(append(passages, changes.Written()...), factsPerWrite) {
 		if err := e.surely(func() error { return e.store.Put(e.ctx, []storage.Write{{Scope: e.scope, Memories: batch}}) }); err != nil {
-			return Saved{}, err
+			return err
 		}
 		e.index.add(e.scope, batch)
 	}
-	stored, err := e.store.Memory(e.ctx, e.scope, id)
-	if err == nil && isPrivate(m) && !isPrivate(&stored) {
-		stored.Tags = append(stored.Tags, storage.PrivateTag)
-		stored, err = e.write(stored)
-		e.notifyErased(id) // also if it failed: it may have happened
+	for n, i := range indexes {
+		if saved[i].Forgotten {
+			continue
+		}
+		stored, err := e.store.Memory(e.ctx, e.scope, ids[n])
+		if err == nil && isPrivate(&ms[i]) && !isPrivate(&stored) {
+			stored.Tags = append(stored.Tags, storage.PrivateTag)
+			stored, err = e.write(stored)
+			e.notifyErased(ids[n]) // also if it failed: it may have happened
+		}
+		if err != nil {
+			return err
+		}
+		saved[i].Memory = stored
 	}
-	return Saved{Memory: stored, Known: outcome == facts.Reinforced || outcome == facts.Known, Superseded: outcome == facts.Superseded}, err
+	return nil
 }
 
 // write stores memories and updates the index. It returns the last as stored.

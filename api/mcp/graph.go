@@ -56,7 +56,7 @@ type observation struct{ id, entity, text string }
 // readGraph reads the whole graph. What an engine takes for superseded counts:
 // here, only a deletion removes something.
 func (c graphCall) readGraph() (*graph, error) {
-	all, err := mem0Call{c.call}.all(api.Filter{
+	all, err := mem0Call(c).all(api.Filter{
 		Kinds: []string{kindFact}, Tags: []string{graphTag}, Oldest: true,
 		States: []string{api.StateCurrent, api.StateSuperseded},
 	}, maxAll)

@@ -3,6 +3,7 @@ package rest
 import (
 	"context"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -13,25 +14,25 @@ import (
 // While requests pass through the proxy, calls of the control plane give way to
 // them: callsAtOnce are served at a time, and after each its place stays empty
 // for a multiple of the time that it took, which grows with the number of
-// requests a second. So calls take a bounded part of the machine, however many
-// come, and a call that comes alone does not wait. Without requests nothing
-// waits.
+// requests a second, and on a busy machine with the time that calls wait for a
+// processor. So calls take a bounded part of the machine, however many come,
+// and a call that comes alone does not wait. Without requests nothing waits.
 const (
 	callsAtOnce = 2
 	// restPerRate is the rest after a call for each request a second, in times
 	// of the call; below minRest there is none.
-	restPerRate = .04
+	restPerRate = .02
 	minRest     = .1
-	maxRest     = 40.
-	// longCall is how long a call has its place: longer ones are streams, or
-	// read page by page and rest in between.
-	longCall = 50 * time.Millisecond
+	maxRest     = 3.
+	// longCall is how long a call has its place: what takes longer waits for
+	// something, or reads piece by piece and rests in between.
+	longCall = 2 * time.Second
 	// pieceAfter is how long a call reads before it rests, maxPieceRest for how
 	// long at most: somebody waits for the next piece.
 	pieceAfter   = 5 * time.Millisecond
 	maxPieceRest = time.Second
 	// rateInterval is how long requests are counted for the rate.
-	rateInterval = 100 * time.Millisecond
+	rateInterval = 500 * time.Millisecond
 )
 
 // Precedence is that of the traffic over calls of the control plane.
@@ -71,16 +72,16 @@ func (p *Precedence) restNow() float64 {
 func (p *Precedence) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		v := &visit{p: p, began: time.Now()}
-		if p.restNow() > 0 {
+		if p.restNow() > 0 && !waitsForEvents(r) {
 			select {
 			case p.places <- struct{}{}:
 			case <-r.Context().Done():
 				return // nobody waits for an answer
 			}
 			v.began = time.Now()
-			v.place = time.AfterFunc(longCall, v.leave)
+			long := time.AfterFunc(longCall, v.leave)
 			defer func() {
-				if v.place.Stop() {
+				if long.Stop() {
 					v.leave()
 				}
 			}()
@@ -89,10 +90,14 @@ func (p *Precedence) Handler(next http.Handler) http.Handler {
 	})
 }
 
+// waitsForEvents reports whether a call is mostly idle: a stream of events.
+func waitsForEvents(r *http.Request) bool {
+	return r.Method == http.MethodGet && strings.Contains(r.Header.Get("Accept"), "text/event-stream")
+}
+
 // visit is a call that is served.
 type visit struct {
-	p     *Precedence
-	place *time.Timer // nil = it has none
+	p *Precedence
 
 	mu    sync.Mutex
 	began time.Time // or when it last rested

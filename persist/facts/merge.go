@@ -182,7 +182,9 @@ func (c *Changes) merge(ctx context.Context, m storage.Memory, from *extract.Can
 		kept.order, kept.correction = f.order, f.correction
 	}
 	if from.Suspicious {
-		m.Trust, m.Tags = extract.Quarantined, append(m.Tags, TagQuarantined)
+		if m.Trust = extract.Quarantined; !slices.Contains(m.Tags, TagQuarantined) {
+			m.Tags = append(m.Tags, TagQuarantined)
+		}
 		put()
 		return Quarantined, m.ID, nil
 	}
