@@ -63,6 +63,9 @@ type Deps struct {
 	HidesSecret func(text string) bool
 	// Placeholder reports whether a text is what redaction writes.
 	Placeholder func(text string) bool
+	// Settle waits until what clients have got answers to is stored, so that an
+	// erasure finds it; nil = nothing is to be waited for.
+	Settle func(ctx context.Context) error
 	// Upstreams names the upstreams of the configuration, and Health returns
 	// what the program knows of itself.
 	Upstreams []string

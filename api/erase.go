@@ -42,6 +42,7 @@ func (s *memories) Erase(ctx context.Context, p Principal, t Target) (Receipt, e
 	if err != nil {
 		return Receipt{}, err
 	}
+	s.settle(ctx)
 	named := t
 	named.User = identity.Show(one.User)
 	scopes, err := s.scopesOf(ctx, p, named, maxErased)
@@ -84,12 +85,25 @@ func (r *Receipt) add(e *persist.Erasure) {
 	r.At = stamp(e.At)
 }
 
+// settlePatience is how long an erasure waits for what is being stored.
+const settlePatience = 2 * time.Second
+
+// settle waits until what was said before the call is stored, if the store can.
+func (s *memories) settle(ctx context.Context) {
+	if s.Settle != nil {
+		ctx, cancel := context.WithTimeout(ctx, settlePatience)
+		defer cancel()
+		_ = s.Settle(ctx)
+	}
+}
+
 // EraseConversation erases all that was said in a conversation permanently.
 func (s *memories) EraseConversation(ctx context.Context, p Principal, t Target, conversation string) (Receipt, error) {
 	scope, err := s.scope(p, t)
 	if err != nil {
 		return Receipt{}, err
 	}
+	s.settle(ctx)
 	if conversation == "" {
 		return Receipt{}, invalid("conversation", "is required")
 	}

@@ -5,6 +5,7 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"strings"
 	"unicode/utf8"
 
@@ -94,7 +95,7 @@ func (s *intake) Report(ctx context.Context, p Principal, t Target, m Message) (
 
 // userField renames the field of an error about the user as events call it.
 func userField(err error) (error, bool) {
-	if field, ok := err.(*FieldError); ok && field.Field == "user" {
+	if field, ok := errors.AsType[*FieldError](err); ok && field.Field == "user" {
 		return &FieldError{"userId", field.Why}, true
 	}
 	return nil, false

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/remora-proxy/remora/persist"
@@ -25,6 +26,9 @@ import (
 type assembler struct {
 	h     *Handler
 	queue chan *answer
+	// submitted and done count answers, so that flush knows when those of now
+	// have been read.
+	submitted, done atomic.Int64
 }
 
 // answer is a finished exchange whose answer is still to be read.
@@ -69,6 +73,7 @@ func newAssembler(h *Handler) *assembler {
 func (a *assembler) submit(j *answer) {
 	select {
 	case a.queue <- j:
+		a.submitted.Add(1)
 	default:
 		a.h.stats.TurnsLost.Add(1)
 		a.h.recordReceipt(j.receipt)
@@ -106,7 +111,20 @@ func (a *assembler) run(ctx context.Context) {
 	wg.Wait()
 }
 
+// flush waits until the answers that were submitted before the call have been
+// read.
+func (a *assembler) flush(ctx context.Context) error {
+	pause(ctx, 2*assemblyDelay) // an answer is submitted right after its client has got it
+	for until := a.submitted.Load(); a.done.Load() < until; {
+		if pause(ctx, assemblyDelay); ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
 func (a *assembler) read(j *answer) {
+	defer a.done.Add(1)
 	defer j.tee.release()
 	defer j.trace.end(j.ended)
 	defer a.h.recordReceipt(j.receipt)

@@ -344,6 +344,10 @@ func (h *Handler) PauseWrites(ctx context.Context, scope storage.Scope) (resume 
 	return h.ledger.PauseWrites(ctx, scope)
 }
 
+// Flush waits until the turns whose answers clients have got before the call
+// are handed to persistence. Run must be running.
+func (h *Handler) Flush(ctx context.Context) error { return h.assembler.flush(ctx) }
+
 // Run does the work that follows exchanges: assembling turns and storing the
 // ledger. It returns once ctx has ended and what was waiting is done. End ctx
 // after the listeners are closed and before persistence ends.

@@ -59,7 +59,7 @@ func (r *reading) open(name string) (*meter, error) {
 	}
 	m, err := r.meter(name, f)
 	if err != nil {
-		f.Close()
+		_ = f.Close()
 		return nil, fmt.Errorf("open %s: %w", quoted(name), plain(err))
 	}
 	return m, nil

@@ -15,7 +15,7 @@ func (r *reading) lines(name string, limit int64, fn func(line []byte) error) er
 	if err != nil {
 		return err
 	}
-	defer in.Close()
+	defer func() { _ = in.Close() }()
 	r.report.Files++
 	b := bufio.NewReaderSize(in, 64<<10)
 	var buffer []byte

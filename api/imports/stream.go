@@ -33,7 +33,7 @@ func (r *reading) stream(name string, limit int64) (*stream, error) {
 	b := bufio.NewReaderSize(in, 16)
 	s.skips, err = skipBlanks(b)
 	if err != nil {
-		in.Close()
+		_ = in.Close()
 		return nil, s.fail(err)
 	}
 	if first, err := b.Peek(1); err == nil {
@@ -72,7 +72,7 @@ func skipBlanks(b *bufio.Reader) (n int64, err error) {
 	return n, fmt.Errorf("the file begins with more than %s of blanks, which is the most that is read", size(maxBlank))
 }
 
-func (s *stream) close() { s.in.Close() }
+func (s *stream) close() { _ = s.in.Close() }
 
 // fail returns err with its place.
 func (s *stream) fail(err error) error {

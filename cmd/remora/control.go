@@ -95,8 +95,19 @@ func (s *system) newService(token string, redactor *redact.Redactor) *api.Servic
 			redacted, _ := redactor.Redact(text)
 			return redactor.HidesSecret(redacted)
 		},
-		Upstreams: upstreams, Health: s.health,
+		Upstreams: upstreams, Health: s.health, Settle: s.settle,
 	})
+}
+
+// settle waits until the turns whose answers clients have got are searchable.
+func (s *system) settle(ctx context.Context) error {
+	if s.store.Status().Reason != "" { // nothing arrives there
+		return nil
+	}
+	if err := s.handler.Flush(ctx); err != nil {
+		return err
+	}
+	return s.pipeline.Flush(ctx)
 }
 
 // health returns what the control plane reports of the program.

@@ -165,11 +165,9 @@ func (f forgetting) run(ctx context.Context, c config.Config, s streams) (done f
 func (s *system) forget(ctx context.Context, f forgetting) (done forgotten, err error) {
 	// What was said just before gets an id, and counts as the memory that it
 	// becomes.
-	if s.store.Status().Reason == "" { // otherwise nothing arrives there
-		flushing, cancel := context.WithTimeout(ctx, flushPatience)
-		_ = s.pipeline.Flush(flushing)
-		cancel()
-	}
+	flushing, cancel := context.WithTimeout(ctx, flushPatience)
+	_ = s.settle(flushing)
+	cancel()
 	waiting := s.pipeline.Waiting() // before the store is asked: what leaves the queue meanwhile is there
 	scopes, unreadable, err := scopesOf(ctx, s.store, f.Of)
 	if err != nil {

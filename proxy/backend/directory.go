@@ -38,7 +38,7 @@ func (d directory) read(name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer root.Close()
+	defer func() { _ = root.Close() }()
 	info, err := root.Stat(name)
 	if err != nil {
 		return nil, err

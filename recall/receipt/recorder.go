@@ -277,7 +277,7 @@ func (r *Recorder) trim(ctx context.Context, scope storage.Scope, added int) {
 	if err != nil {
 		return
 	}
-	keys = slices.DeleteFunc(keys, func(key string) bool { return key == usesKey })
+	keys = slices.DeleteFunc(keys, ofUses)
 	surplus := len(keys) - MaxPerUser
 	if surplus > 0 {
 		refs := make([]storage.RecordRef, 0, surplus)
@@ -306,7 +306,7 @@ func List(ctx context.Context, local storage.Local, scope storage.Scope, before 
 		return nil, "", err
 	}
 	for _, key := range slices.Backward(keys) {
-		if key == usesKey || before != "" && key >= before {
+		if ofUses(key) || before != "" && key >= before {
 			continue
 		}
 		if len(out) == limit {
@@ -344,7 +344,7 @@ func keysOf(ctx context.Context, local storage.Local, scope storage.Scope) (keys
 // Get returns one receipt.
 func Get(ctx context.Context, local storage.Local, scope storage.Scope, id string) (Receipt, error) {
 	reader, ok := local.(storage.RecordReader)
-	if !ok || id == usesKey {
+	if !ok || ofUses(id) {
 		return Receipt{}, storage.ErrNotFound
 	}
 	rec, err := reader.Record(ctx, storage.RecordRef{Bucket: storage.BucketExchange, Scope: scope, Key: id})

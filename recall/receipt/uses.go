@@ -1,31 +1,45 @@
 package receipt
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"hash/fnv"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/remora-proxy/remora/storage"
 )
 
-// All uses of a user are one record, which is read and written whole: lists ask
-// for all of them. The more there are, the more seldom it is written.
+// The uses of a user are in some records, by a hash of the memory's id, each of
+// which is read and written whole. The more there are, the more seldom they are
+// written.
 const (
-	usesKey = "uses"
-	maxUses = 20_000 // memories of one user whose uses are counted; beyond, those used longest ago are forgotten
-	// usesPause is the time between two writes of the record, for each memory
-	// in it: with a hundred of them half a second.
+	usesPrefix  = "uses"
+	usesRecords = 32
+	maxUses     = 20_000 // memories of one user whose uses are counted; beyond, those used longest ago are forgotten
+	// usesPause is the time between two writes for a user, for each memory in
+	// the records that were written: for a hundred of them half a second.
 	usesPause    = 5 * time.Millisecond
 	maxUsesPause = 30 * time.Second
 	// maxUncounted bounds the memories whose newest uses wait; beyond, all are
 	// written.
 	maxUncounted = 20_000
 )
+
+// usesKey returns the key of the record with the uses of a memory.
+func usesKey(id string) string {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(id)) // never fails
+	return fmt.Sprintf("%s%02x", usesPrefix, h.Sum32()%usesRecords)
+}
+
+// ofUses reports whether a record of the bucket has uses.
+func ofUses(key string) bool { return strings.HasPrefix(key, usesPrefix) }
 
 // Use is how often, and when last, a memory was inserted.
 type Use struct {
@@ -39,49 +53,47 @@ func (u Use) plus(o Use) Use { return Use{u.Count + o.Count, max(u.Last, o.Last)
 // uses may be missing, for half a minute at most.
 func Uses(ctx context.Context, local storage.Local, scope storage.Scope) (map[string]Use, error) {
 	uses := map[string]Use{}
-	value, err := readUses(ctx, local, scope)
-	if err != nil {
-		return nil, err
+	reader, ok := local.(storage.PrefixReader)
+	if !ok {
+		return uses, nil
 	}
-	if value != nil && json.Unmarshal(value, &uses) != nil || uses == nil {
-		return map[string]Use{}, nil
+	for page, err := range storage.Pages(func(after string) (storage.RecordPage, string, error) {
+		page, err := reader.RecordsWithPrefix(ctx, storage.BucketExchange, scope, usesPrefix, after, usesRecords)
+		return page, page.Next, err
+	}) {
+		if errors.Is(err, errors.ErrUnsupported) {
+			return uses, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		for i := range page.Records {
+			maps.Copy(uses, decodeUses(page.Records[i].Value))
+		}
 	}
 	return uses, nil
 }
 
-// UseOf returns how often one of a user's memories was inserted. It is faster
-// than Uses, which decodes all.
-func UseOf(ctx context.Context, local storage.Local, scope storage.Scope, id string) (use Use, err error) {
-	value, err := readUses(ctx, local, scope)
-	if err != nil {
-		return use, err
+func decodeUses(value []byte) (uses map[string]Use) {
+	if json.Unmarshal(value, &uses) != nil {
+		return nil
 	}
-	name, err := json.Marshal(id)
-	if err != nil || len(value) == 0 {
-		return use, err
-	}
-	value[0] = ',' // before each name
-	// Elsewhere this can't be: in a name quotes are escaped, and the fields of a
-	// Use are numbers.
-	name = append(append([]byte{','}, name...), ":{"...)
-	at := bytes.Index(value, name)
-	if at < 0 {
-		return use, nil
-	}
-	entry := value[at+len(name)-1:]
-	if end := bytes.IndexByte(entry, '}'); end < 0 || json.Unmarshal(entry[:end+1], &use) != nil {
-		return Use{}, nil
-	}
-	return use, nil
+	return uses
 }
 
-// readUses returns the encoded record, nil if there is none.
-func readUses(ctx context.Context, local storage.Local, scope storage.Scope) ([]byte, error) {
+// UseOf returns how often one of a user's memories was inserted, like Uses.
+func UseOf(ctx context.Context, local storage.Local, scope storage.Scope, id string) (Use, error) {
+	value, err := readUses(ctx, local, scope, usesKey(id))
+	return decodeUses(value)[id], err
+}
+
+// readUses returns an encoded record, nil if there is none.
+func readUses(ctx context.Context, local storage.Local, scope storage.Scope, key string) ([]byte, error) {
 	reader, ok := local.(storage.RecordReader)
 	if !ok {
 		return nil, nil
 	}
-	rec, err := reader.Record(ctx, storage.RecordRef{Bucket: storage.BucketExchange, Scope: scope, Key: usesKey})
+	rec, err := reader.Record(ctx, storage.RecordRef{Bucket: storage.BucketExchange, Scope: scope, Key: key})
 	switch {
 	case errors.Is(err, storage.ErrNotFound), errors.Is(err, storage.ErrDamaged), errors.Is(err, errors.ErrUnsupported):
 		return nil, nil
@@ -212,10 +224,10 @@ func (r *Recorder) writeUses(ctx context.Context, all bool) {
 	}
 }
 
-// Bounds of what newUses returns.
+// Bounds of what newUses returns, besides what one user has more.
 const (
 	usesPerWrite      = storage.MaxRecords / 4
-	usesBytesPerWrite = 4 << 20 // and one record more
+	usesBytesPerWrite = 4 << 20
 )
 
 // newUses returns the records of users whose uses are due, or of all, with
@@ -223,35 +235,49 @@ const (
 func (r *Recorder) newUses(ctx context.Context, all bool) (records []storage.Record) {
 	size := 0
 	for _, scope := range r.uses.due(time.Now(), all) {
-		if len(records) == usesPerWrite || size > usesBytesPerWrite {
+		if len(records) >= usesPerWrite || size > usesBytesPerWrite {
 			break
 		}
-		added := r.uses.take(scope)
-		rec, memories, err := r.addUses(ctx, scope, added)
-		r.uses.rest(scope, memories, time.Now())
-		if err == nil && len(added) > 0 { // not erased meanwhile
-			records, size = append(records, rec), size+len(rec.Value)
+		byKey := map[string]map[string]Use{}
+		for id, u := range r.uses.take(scope) {
+			key := usesKey(id)
+			if byKey[key] == nil {
+				byKey[key] = map[string]Use{}
+			}
+			byKey[key][id] = u
 		}
+		memories := 0
+		for key, added := range byKey {
+			rec, n, err := r.addUses(ctx, scope, key, added)
+			if err == nil {
+				records = append(records, rec)
+			}
+			size, memories = size+len(rec.Value), memories+n
+		}
+		r.uses.rest(scope, memories, time.Now())
 	}
 	return records
 }
 
-// addUses returns a user's record with uses added, and how many memories are in
-// it.
-func (r *Recorder) addUses(ctx context.Context, scope storage.Scope, added map[string]Use) (rec storage.Record, memories int, err error) {
-	uses, err := Uses(ctx, r.local, scope)
+// addUses returns a record with uses added, and how many memories are in it.
+func (r *Recorder) addUses(ctx context.Context, scope storage.Scope, key string, added map[string]Use) (rec storage.Record, memories int, err error) {
+	value, err := readUses(ctx, r.local, scope, key)
 	if err != nil {
 		return rec, 0, err
+	}
+	uses := decodeUses(value)
+	if uses == nil {
+		uses = map[string]Use{}
 	}
 	for id, u := range added {
 		uses[id] = uses[id].plus(u)
 	}
-	if len(uses) > maxUses {
+	if surplus := len(uses) - maxUses/usesRecords; surplus > 0 {
 		oldest := slices.SortedFunc(maps.Keys(uses), func(a, b string) int { return int(uses[a].Last - uses[b].Last) })
-		for _, id := range oldest[:len(uses)-maxUses] {
+		for _, id := range oldest[:surplus] {
 			delete(uses, id)
 		}
 	}
-	value, err := json.Marshal(uses)
-	return storage.Record{Bucket: storage.BucketExchange, Scope: scope, Key: usesKey, Value: value}, len(uses), err
+	value, err = json.Marshal(uses)
+	return storage.Record{Bucket: storage.BucketExchange, Scope: scope, Key: key, Value: value}, len(uses), err
 }

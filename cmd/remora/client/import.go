@@ -110,7 +110,7 @@ type packed struct {
 }
 
 func (p *packed) remove() {
-	p.Close()
+	_ = p.Close()
 	if p.made != "" {
 		_ = os.Remove(p.made)
 	}
@@ -146,7 +146,7 @@ func (v *Import) pack(s *Session, dir string) (_ *packed, name string, err error
 	if err != nil {
 		return nil, "", err
 	}
-	defer root.Close()
+	defer func() { _ = root.Close() }()
 	f, err := os.CreateTemp("", "remora-import-*.zip") // with mode 0600
 	if err != nil {
 		return nil, "", err
@@ -180,7 +180,7 @@ func zipFolder(w io.Writer, dir fs.FS, bar *progress) (n int, err error) {
 		if err != nil {
 			return err
 		}
-		defer in.Close()
+		defer func() { _ = in.Close() }()
 		out, err := z.CreateHeader(&zip.FileHeader{Name: name, Method: zip.Deflate})
 		if err != nil {
 			return err
