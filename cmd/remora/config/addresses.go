@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/remora-proxy/remora/api/mcp"
@@ -29,6 +30,9 @@ func (c *Config) checkAddresses(r *report) {
 	named := id.Tenant != identity.TenantAuto && id.Tenant != identity.TenantKey && id.Anonymous == identity.AnonymousKeyHolder
 	if (c.Backend.Mode == backend.ModeGateway || c.Backend.Mode == backend.ModeCurated && c.Backend.Curated.Dir != "") && !id.Loopback && !named {
 		r.add("memory.mode", "this memory is one person's: listen on loopback, or say that all requests are theirs with identity.tenant (a name) and identity.anonymous: keyHolder")
+	}
+	if c.Backend.Mode == backend.ModeGateway && slices.Contains(c.API.MCP, mcp.SetMemory) {
+		r.add("api.mcp", "must not have memory in mode gateway, whose memory is elsewhere")
 	}
 	if err := (mcp.Options{Compat: c.API.MCP}).Validate(); err != nil {
 		r.add("api.mcp", err.Error())

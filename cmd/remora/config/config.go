@@ -20,9 +20,11 @@ import (
 	"net"
 	"net/netip"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/remora-proxy/remora/api/mcp"
 	"github.com/remora-proxy/remora/persist"
 	"github.com/remora-proxy/remora/persist/distill"
 	"github.com/remora-proxy/remora/proxy"
@@ -178,6 +180,9 @@ func (c *Config) Settle(where Place) {
 		c.Proxy.RecallDeadline, c.Proxy.FirstDeadline = c.Backend.Gateway.Timeout, c.Backend.Gateway.Timeout
 	case backend.ModeCurated: // a snapshot for each conversation
 		c.Proxy.Injection.Placement = proxy.PlacementSystem
+		if !slices.Contains(c.API.MCP, mcp.SetMemory) { // which alone writes the files
+			c.API.MCP = append(slices.Clip(c.API.MCP), mcp.SetMemory)
+		}
 		c.Backend.Curated.MaxBytes = max(2*c.Proxy.Ledger.MaxTokens-curatedMargin, 1)
 	}
 	c.Server.WriteIdle = c.Proxy.Streams.WriteIdle
