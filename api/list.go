@@ -155,6 +155,7 @@ func (s *memories) List(ctx context.Context, p Principal, t Target, f Filter, cu
 			return out, cursorError(err, q.After)
 		}
 		out.Damaged += page.Damaged
+		out.Memories = slices.Grow(out.Memories, len(matched))
 		for _, m := range matched {
 			out.Memories = append(out.Memories, s.show(m))
 			ids = append(ids, m.ID)

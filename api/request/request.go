@@ -16,6 +16,7 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/remora-proxy/remora/api"
@@ -184,23 +185,39 @@ func kindName(t reflect.Type) string {
 
 // Write answers with a JSON value.
 func Write(w http.ResponseWriter, status int, v any) {
-	body, err := Encode(v)
-	if err != nil {
+	b := buffers.Get().(*bytes.Buffer)
+	defer func() {
+		if b.Cap() <= maxBuffer {
+			b.Reset()
+			buffers.Put(b)
+		}
+	}()
+	if err := encode(b, v); err != nil {
 		problem.New(http.StatusInternalServerError, "internal", "").Write(w)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_, _ = w.Write(body)
+	_, _ = w.Write(b.Bytes())
 }
+
+// buffers hold answers until they are written. Larger ones than maxBuffer are
+// not kept.
+var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+
+const maxBuffer = 256 << 10
 
 // Encode returns v as a line of JSON in which <, > and & stand for themselves.
 func Encode(v any) ([]byte, error) {
 	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	err := e.Encode(v)
+	err := encode(&b, v)
 	return b.Bytes(), err
+}
+
+func encode(b *bytes.Buffer, v any) error {
+	e := json.NewEncoder(b)
+	e.SetEscapeHTML(false)
+	return e.Encode(v)
 }
 
 // Fail answers with the problem of an error. What is Remora's own fault is

@@ -31,6 +31,7 @@ func TestUsageErrors(t *testing.T) {
 		{[]string{"nonsense"}, `unknown command "nonsense"`},
 		{[]string{"load", "-fast"}, "-fast"},
 		{[]string{"upstream", "-events", "0"}, "-events"},
+		{[]string{"control", "-users", "0"}, "-users"},
 		{[]string{"reverseproxy"}, "-upstream"},
 	} {
 		err := run(t.Context(), tc.args, os.Getenv, nil, &bytes.Buffer{}, &bytes.Buffer{})

@@ -43,6 +43,17 @@ type request struct {
 	want         int    // the status of the answer; 0 = any that means success
 }
 
+// statusError is an answer with another status than the one that is wanted.
+type statusError struct {
+	request
+	status int
+	text   string
+}
+
+func (e *statusError) Error() string {
+	return fmt.Sprintf("%s %s: status %d, want %d: %s", e.method, e.path, e.status, e.want, e.text)
+}
+
 // do makes a call and hands the answer to read. It returns how long all of that
 // took.
 func (c *client) do(ctx context.Context, r request, read func(io.Reader) error) (time.Duration, error) {
@@ -63,7 +74,7 @@ func (c *client) do(ctx context.Context, r request, read func(io.Reader) error) 
 	if resp.StatusCode != r.want && (r.want != 0 || resp.StatusCode/100 != 2) {
 		var text bytes.Buffer
 		_, _ = io.Copy(&text, io.LimitReader(resp.Body, 1<<10))
-		return 0, fmt.Errorf("%s %s: status %d, want %d: %s", r.method, r.path, resp.StatusCode, r.want, text.Bytes())
+		return 0, &statusError{r, resp.StatusCode, text.String()}
 	}
 	if err := read(resp.Body); err != nil {
 		return 0, fmt.Errorf("%s %s: %w", r.method, r.path, err)

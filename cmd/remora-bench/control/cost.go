@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -34,7 +35,7 @@ func (r *run) cost(ctx context.Context, s *load.Server, c *client) error {
 		return err
 	}
 	for user := range asked {
-		if _, err := c.call(ctx, post(user, "/v1/memories/search", map[string]any{"query": asked[user][0].text}, 200)); err != nil {
+		if _, err := c.call(ctx, searchFor(user, asked[user][0])); err != nil {
 			return err
 		}
 	}
@@ -70,7 +71,7 @@ func (r *run) cost(ctx context.Context, s *load.Server, c *client) error {
 			note: fmt.Sprintf("%.3f to %.3f", slices.Min(l.ratios), slices.Max(l.ratios)),
 		})
 		r.out.info(l.name+": processor time for a request, of all processes", middle(l.cpu), 3, "", fmt.Sprintf("%.3f to %.3f; 1 = alone", slices.Min(l.cpu), slices.Max(l.cpu)))
-		r.out.info(l.name+": calls answered", float64(len(l.took))/l.lasted.Seconds(), 0, "/s", "")
+		r.out.info(l.name+": calls answered", float64(len(l.took))/l.lasted.Seconds(), 1, "/s", fmt.Sprintf("%d refused: the store was busy", l.refused.Load()))
 		r.out.latency(l.name, l.took, 0)
 	}
 	return nil
@@ -97,6 +98,8 @@ type callLoad struct {
 	cpu    []float64 // of the processor time for a request
 	took   times     // from when a call was due
 	lasted time.Duration
+
+	refused atomic.Int64 // calls that a store without processor time did not answer
 }
 
 // loaded sends the traffic while the control plane has the load.
@@ -134,14 +137,18 @@ func (l *callLoad) run(ctx context.Context, c *client, kinds ...func(*rand.Rand)
 					}
 				}
 				_, err := c.call(ctx, kinds[int(k)%len(kinds)](rnd))
+				status, refused := errors.AsType[*statusError](err)
 				switch {
 				case ctx.Err() != nil:
 					return
+				case refused && status.status == http.StatusServiceUnavailable:
+					l.refused.Add(1)
 				case err != nil:
 					failures[n] = err
 					return
+				default:
+					parts[n] = append(parts[n], time.Since(due))
 				}
-				parts[n] = append(parts[n], time.Since(due))
 			}
 		})
 	}

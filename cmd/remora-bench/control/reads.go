@@ -38,7 +38,11 @@ func (r *run) reads(ctx context.Context, s *load.Server, c *client) error {
 			if err != nil {
 				return err
 			}
-			r.out.latency(fmt.Sprintf("%s, %d connections", v.name, conns), t, v.aim)
+			name := v.name
+			if conns > 1 {
+				name += fmt.Sprintf(", %d at a time", conns)
+			}
+			r.out.latency(name, t, v.aim)
 		}
 		s.Rest(ctx, settleLimit)
 	}
@@ -49,7 +53,7 @@ func (r *run) reads(ctx context.Context, s *load.Server, c *client) error {
 func (r *run) cold(ctx context.Context, c *client, asked questions) error {
 	var t times
 	for user := range asked {
-		took, err := c.call(ctx, post(user, "/v1/memories/search", map[string]any{"query": asked[user][0].text}, 200))
+		took, err := c.call(ctx, searchFor(user, asked[user][0]))
 		if err != nil {
 			return err
 		}

@@ -83,8 +83,12 @@ func post(user int, path string, body map[string]any, want int) request {
 func (c corpus) searching(q questions) func(*rand.Rand) request {
 	return func(rnd *rand.Rand) request {
 		user, asked := q.pick(rnd)
-		return post(user, "/v1/memories/search", map[string]any{"query": asked.text}, 200)
+		return searchFor(user, asked)
 	}
+}
+
+func searchFor(user int, q question) request {
+	return post(user, "/v1/memories/search", map[string]any{"query": q.text}, 200)
 }
 
 func (c corpus) listing(query string) func(*rand.Rand) request {
