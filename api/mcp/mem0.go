@@ -38,7 +38,7 @@ func mem0Of(m *api.Memory) mem0Memory {
 		ID: m.ID, Memory: m.Text, Hash: mem0Hash(m.Text), UserID: m.User, AppID: named(m.App),
 		AgentID: named(m.Project), RunID: m.Conversation, CreatedAt: m.CreatedAt, UpdatedAt: m.UpdatedAt,
 	}
-	out.Metadata, out.Categories = readMetadata(m.Tags)
+	out.Metadata, out.Categories = api.ReadMetadata(m.Tags)
 	return out
 }
 

@@ -2,34 +2,15 @@ package mem0
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
-	"net/url"
 	"slices"
-	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/remora-proxy/remora/api"
 	"github.com/remora-proxy/remora/persist"
-)
-
-// Metadata is kept in tags of the memory, so it is stored, versioned, exported
-// and erased with it. There is a tag for each key, with the value as JSON:
-//
-//	meta:source="slack"
-//	meta:page=7
-//
-// Keys are escaped as in a query. A value that does not fit in one tag continues
-// in others, meta:key#1=..., so nothing is lost: what a memory's tags can't
-// hold, some 3 KiB, is refused. All other tags are the memory's categories.
-
-const (
-	metadataTag = "meta:"
-	minValue    = 32 // bytes of a tag that are left for the value
 )
 
 // labels are the tags of a memory in mem0's words.
@@ -40,38 +21,8 @@ type labels struct {
 
 // readLabels splits a memory's tags.
 func readLabels(tags []string) labels {
-	out := labels{map[string]json.RawMessage{}, []string{}}
-	type piece struct {
-		n    int
-		text string
-	}
-	pieces := map[string][]piece{}
-	for _, tag := range tags {
-		entry, ok := strings.CutPrefix(tag, metadataTag)
-		name, text, found := strings.Cut(entry, "=")
-		if !ok || !found {
-			out.categories = append(out.categories, tag)
-			continue
-		}
-		name, number, _ := strings.Cut(name, "#")
-		n, _ := strconv.Atoi(number) // 0 for the first
-		if key, err := url.QueryUnescape(name); err == nil {
-			name = key
-		}
-		pieces[name] = append(pieces[name], piece{n, text})
-	}
-	for name, all := range pieces {
-		slices.SortFunc(all, func(a, b piece) int { return cmp.Compare(a.n, b.n) })
-		var value []byte
-		for _, p := range all {
-			value = append(value, p.text...)
-		}
-		if !json.Valid(value) { // a tag that another face has set
-			value, _ = json.Marshal(string(value)) // a string always encodes
-		}
-		out.metadata[name] = value
-	}
-	return out
+	metadata, categories := api.ReadMetadata(tags)
+	return labels{metadata, categories}
 }
 
 // tags returns labels as the tags of a memory.
@@ -79,7 +30,7 @@ func tags(c *call, l labels) ([]string, error) {
 	out := slices.Clone(l.categories)
 	for i, category := range l.categories {
 		switch {
-		case strings.HasPrefix(category, metadataTag):
+		case strings.HasPrefix(category, api.MetadataTag):
 			return nil, invalid(fmt.Sprintf("categories[%d]", i), "begins like metadata")
 		case c.service.HidesSecret(category):
 			return nil, persist.ErrSecret
@@ -91,26 +42,12 @@ func tags(c *call, l labels) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		name := metadataTag + url.QueryEscape(key)
-		if len(name) > api.MaxTag-minValue {
-			return nil, invalid("metadata", "has a key that is too long")
+		more, err := api.MetadataTags(key, string(value))
+		if err != nil {
+			return nil, invalid("metadata", err.Error())
 		}
-		for n := 0; n == 0 || len(value) > 0; n++ {
-			prefix := name + "="
-			if n > 0 {
-				prefix = fmt.Sprintf("%s#%d=", name, n)
-			}
-			room := api.MaxTag - len(prefix)
-			if len(value) > room {
-				for room > 0 && !utf8.RuneStart(value[room]) {
-					room--
-				}
-			}
-			cut := min(room, len(value))
-			out = append(out, prefix+string(value[:cut]))
-			if value = value[cut:]; len(out) > api.MaxTags {
-				return nil, invalid("metadata", fmt.Sprintf("is larger than the %d tags of a memory hold", api.MaxTags))
-			}
+		if out = append(out, more...); len(out) > api.MaxTags {
+			return nil, invalid("metadata", fmt.Sprintf("is larger than the %d tags of a memory hold", api.MaxTags))
 		}
 	}
 	return out, nil
