@@ -66,6 +66,8 @@ type Deps struct {
 	// Settle waits until what clients have got answers to is stored, so that an
 	// erasure finds it; nil = nothing is to be waited for.
 	Settle func(ctx context.Context) error
+	// Prices are what models cost, for the money of exchanges; none = unknown.
+	Prices []Price
 	// Upstreams names the upstreams of the configuration, and Health returns
 	// what the program knows of itself.
 	Upstreams []string

@@ -122,7 +122,7 @@ func (p *Policy) For(upstream, model string) Class {
 	if p != nil {
 		for i := range p.rules {
 			r := &p.rules[i]
-			if (r.Upstream == "" || strings.EqualFold(r.Upstream, upstream)) && (r.Model == "" || matches(r.Model, model)) {
+			if (r.Upstream == "" || strings.EqualFold(r.Upstream, upstream)) && (r.Model == "" || Fits(r.Model, model)) {
 				return r.Class
 			}
 		}
@@ -130,9 +130,9 @@ func (p *Policy) For(upstream, model string) Class {
 	return Class{Memory: MemoryOn, any: true}
 }
 
-// matches reports whether a pattern fits a name: a * stands for any characters,
-// slashes too, and case does not count.
-func matches(pattern, name string) bool {
+// Fits reports whether a pattern fits the name of a model: a * stands for any
+// characters, slashes too, and case does not count.
+func Fits(pattern, name string) bool {
 	pattern, name = strings.ToLower(pattern), strings.ToLower(name)
 	parts := strings.Split(pattern, "*")
 	if len(parts) == 1 {
