@@ -68,6 +68,11 @@ type Deps struct {
 	Settle func(ctx context.Context) error
 	// Prices are what models cost, for the money of exchanges; none = unknown.
 	Prices []Price
+	// Settings returns the settings in force; nil = none are known.
+	Settings func() []Setting
+	// LoginLink makes a link that opens the web page once; nil or "" = there is
+	// no page to open.
+	LoginLink func() (url string, expires time.Time)
 	// Upstreams names the upstreams of the configuration, and Health returns
 	// what the program knows of itself.
 	Upstreams []string
