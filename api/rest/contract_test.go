@@ -204,7 +204,7 @@ func TestContractHasTheMembersOfTheTypes(t *testing.T) {
 		"Candidate": reflect.TypeFor[receipt.Candidate](), "Usage": reflect.TypeFor[receipt.Usage](), "Times": reflect.TypeFor[receipt.Times](),
 		"Metrics": metrics, "JobMetrics": part("Jobs"), "MemoryMetrics": part("Memories"), "AuditMetrics": part("Audits"),
 		"RejectionMetrics": part("Rejections"), "HealthMetrics": part("Health"), "ReceiptMetrics": part("Receipts"),
-		"SystemMetrics": reflect.TypeFor[api.Health](),
+		"SystemMetrics": reflect.TypeFor[api.Health](), "Setting": reflect.TypeFor[api.Setting](), "LoginLink": reflect.TypeFor[api.LoginLink](),
 	} {
 		schema := doc.Components.Schemas[name]
 		if schema == nil {

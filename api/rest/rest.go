@@ -72,6 +72,8 @@ func routes() map[string]verb {
 		"DELETE /v1/users/{id}":            (*call).erase,
 		"DELETE /v1/conversations/{id...}": (*call).eraseConversation,
 		"GET /v1/metrics":                  (*call).metrics,
+		"GET /v1/settings":                 (*call).settings,
+		"POST /v1/login-links":             (*call).loginLink,
 		"GET /v1/exchanges":                (*call).exchanges,
 		"GET /v1/exchanges/watch":          (*call).watch,
 		"GET /v1/exchanges/{id}":           (*call).exchange,

@@ -82,7 +82,8 @@ type options struct {
 	rules      []policy.Rule
 	pipeline   func(*persist.Config)
 	noReceipts bool
-	store      api.Store // nil = one in memory
+	loginLink  func() (string, time.Time) // nil = one that is always the same
+	store      api.Store                  // nil = one in memory
 }
 
 // newService returns a rig on one person's machine, whose requests are the
@@ -123,6 +124,11 @@ func newRig(t testing.TB, o options) *rig {
 	if store == nil {
 		store = r.store
 	}
+	if o.loginLink == nil {
+		o.loginLink = func() (string, time.Time) {
+			return "http://127.0.0.1:8788/login?code=x", time.Date(2026, 11, 26, 10, 0, 0, 0, time.UTC)
+		}
+	}
 	r.engine = recall.New(cfg, store, log, nil)
 	r.receipts = receipt.NewRecorder(store, time.Hour, log)
 	r.receipts.Redact = redact.NewCache(red).Redact
@@ -145,6 +151,10 @@ func newRig(t testing.TB, o options) *rig {
 			return api.Health{Version: "test", StoreOpen: true, Requests: map[string]int64{}, Tokens: map[string]int64{}, Index: map[string]int64{}}
 		},
 		Now: func() time.Time { return time.Now().Add(time.Duration(r.ahead.Load())) },
+		Settings: func() []api.Setting {
+			return []api.Setting{{Section: "recall", Key: "recall.topK", Env: "REMORA_RECALL_TOP_K", Value: "3", Default: "8", From: "config.json:12", Doc: "Maximum.", Changed: true}}
+		},
+		LoginLink: o.loginLink,
 	}
 	if o.noReceipts {
 		deps.Receipts = nil
