@@ -16,6 +16,7 @@ package config
 //go:generate go test . -run "TestExampleEqualsDefaults|TestConfigurationDocs|TestRedactionRulesPage" -update
 
 import (
+	"fmt"
 	"log/slog"
 	"net"
 	"net/netip"
@@ -24,6 +25,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/remora-proxy/remora/api"
 	"github.com/remora-proxy/remora/api/mcp"
 	"github.com/remora-proxy/remora/persist"
 	"github.com/remora-proxy/remora/persist/distill"
@@ -74,6 +76,7 @@ type Config struct {
 	NoKey string
 
 	storageKey redact.Secret // as given; Storage.Key is the decoded key
+	loaded     *loaded       // nil = this was not loaded
 }
 
 // Store configures where and how the store runs.
@@ -95,6 +98,7 @@ type API struct {
 	Receipts         bool
 	ReceiptRetention time.Duration
 	MCP              []string // sets of tools besides Remora's own
+	Prices           []api.Price
 }
 
 // APIOff is the address of a control plane that does not run.
@@ -294,4 +298,15 @@ func (c *Config) validate(r *report) {
 		r.addAll(section.name, section.err)
 	}
 	c.checkAddresses(r)
+	c.checkPrices(r)
+}
+
+// checkPrices reports prices that can't be used.
+func (c *Config) checkPrices(r *report) {
+	if len(c.API.Prices) > api.MaxPrices {
+		r.add("api.prices", fmt.Sprintf("must be at most %d", api.MaxPrices))
+	}
+	for i := range c.API.Prices {
+		r.addAll(fmt.Sprintf("api.prices[%d]", i), c.API.Prices[i].Validate())
+	}
 }

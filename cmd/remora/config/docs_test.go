@@ -61,10 +61,7 @@ func writeDocs(w io.Writer, table []setting) error {
 	b.WriteString(docsHead)
 	last := "\x00"
 	for _, s := range table {
-		section, _, nested := strings.Cut(s.key, ".")
-		if !nested {
-			section = "Listener and upstreams"
-		}
+		section := sectionOf(s.key)
 		if section != last {
 			last = section
 			fmt.Fprintf(&b, "\n## %s\n\n", section)

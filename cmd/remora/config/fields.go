@@ -1,6 +1,7 @@
 package config
 
 import (
+	"github.com/remora-proxy/remora/api"
 	"github.com/remora-proxy/remora/proxy/httpclient"
 	"github.com/remora-proxy/remora/proxy/identity"
 	"github.com/remora-proxy/remora/proxy/policy"
@@ -30,6 +31,17 @@ func policyFields(p *policy.Rule) []setting {
 		{key: "allow.tags", at: names(&p.Allow.Tags), doc: "A memory must have one of these tags; `*` = any, or none. `private` allows private memories, if `upstream` is named. Empty = any."},
 		{key: "allow.projects", at: names(&p.Allow.Projects), doc: "A memory must be of one of these projects. Empty = any."},
 		{key: "memory", at: choice(&p.Memory, policy.MemoryOn, policy.MemoryRead, policy.MemoryOff), doc: "`on`; `read`: nothing that is said there is stored; `off`: no memory at all. Left out = `on`."},
+	}
+}
+
+func priceFields(p *api.Price) []setting {
+	return []setting{
+		{key: "model", at: text(&p.Model), doc: "Name of a model, in which `*` stands for any characters. Empty = any."},
+		{key: "currency", at: text(&p.Currency), doc: "Three capital letters, as in ISO 4217."},
+		{key: "input", at: float(&p.Input, 0, maxNumber), doc: "For a million tokens of input."},
+		{key: "cacheRead", at: float(&p.CacheRead, 0, maxNumber), doc: "For a million of those that were read from the prompt cache. Left out = as `input`."},
+		{key: "cacheWrite", at: float(&p.CacheWrite, 0, maxNumber), doc: "For a million of those that were written to it. Left out = as `input`."},
+		{key: "output", at: float(&p.Output, 0, maxNumber), doc: "For a million tokens of output."},
 	}
 }
 

@@ -32,7 +32,7 @@ type Overrides struct {
 // environment, then flags; each later one wins. The error is a [Problems]; the
 // Config then holds what could be read.
 func Load(flags Overrides, getenv func(string) string, where Place) (Config, error) {
-	r := &report{origins: map[string]string{}}
+	r := &report{origins: map[string]string{}, fitted: map[string]bool{}}
 	c := Default()
 	table := c.settings()
 	c.File = r.file(table, flags.File, getenv, where)
@@ -45,6 +45,7 @@ func Load(flags Overrides, getenv func(string) string, where Place) (Config, err
 	if flags.Serves {
 		c.checkAuthorities(r)
 	}
+	c.loaded = &loaded{r.origins, r.fitted, where}
 	return c, r.err()
 }
 

@@ -44,6 +44,7 @@ func (r *report) fitMemory(table []setting, memory uint64) {
 			if err := s.at.parse(strconv.FormatInt(int64(share), 10)); err != nil {
 				r.add(s.key, "its share of the container's memory "+err.Error())
 			}
+			r.fitted[s.key] = true
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 type report struct {
 	problems Problems
 	origins  map[string]string // by key path: "config.json:12", "REMORA_LISTEN", "--listen"
+	fitted   map[string]bool   // by key: defaults that were lowered to the memory limit
 }
 
 // Problems are all that is wrong with a configuration.

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/remora-proxy/remora/api"
 	"github.com/remora-proxy/remora/proxy"
 	"github.com/remora-proxy/remora/proxy/backend"
 	"github.com/remora-proxy/remora/proxy/forward"
@@ -51,7 +52,7 @@ func (c *Config) identitySettings() []setting {
 		{key: "identity.userHeaders", at: names(&i.UserHeaders), doc: "Headers that name the user, tried in order after `X-Remora-User`."},
 		{key: "identity.conversationHeaders", at: names(&i.ConversationHeaders), doc: "Headers that name the conversation, tried in order after `X-Remora-Conversation`."},
 		{key: "identity.subAgents", at: choice(&i.SubAgents, identity.SubAgentsOn, identity.SubAgentsRead, identity.SubAgentsOff), doc: "How the sub-agents of known clients use memory unless a request sets `X-Remora-Memory`. `read`: they get memories but nothing they say is stored. `on`: like their agent. `off`: they get nothing new."},
-		{key: "identity.dummyKeys", at: names(&i.DummyKeys), doc: "Credentials that don't identify anyone, in addition to those that are known by their shape ([table](security.md#dummy-keys)). Only letters and digits count, in any case. Where each credential is a tenant they get no memory off loopback."},
+		{key: "identity.dummyKeys", at: names(&i.DummyKeys), credentials: true, doc: "Credentials that don't identify anyone, in addition to those that are known by their shape ([table](security.md#dummy-keys)). Only letters and digits count, in any case. Where each credential is a tenant they get no memory off loopback."},
 	}
 }
 
@@ -146,6 +147,7 @@ func (c *Config) apiSettings() []setting {
 		{key: "api.hosts", at: names(&a.Hosts), doc: "Names, besides those of loopback, by which a control plane on loopback may be called. A page in a browser could call it by others."},
 		{key: "api.receipts", at: boolean(&a.Receipts), doc: "Keeps a receipt of each exchange, sealed: what was inserted, which memories were candidates and why some were turned down, tokens and times. Up to 1,000 of each user. Off: there are none, and `used` counts nothing."},
 		{key: "api.receiptRetention", at: duration(&a.ReceiptRetention, time.Minute, maxDuration), doc: "How long receipts are kept."},
+		{key: "api.prices", at: objects[api.Price]{&a.Prices, priceFields, ""}, doc: "What tokens cost, by model, so that exchanges show money as well. The first that fits applies; at most 200. There are none by default, because they would be out of date (see [prices](control-plane.md#prices))."},
 		{key: "api.mcp", at: names(&a.MCP), doc: "Sets of MCP tools besides Remora's own, under the names that other servers use: `mem0`, `openmemory`, `reference`, `memory`, `search` (see [MCP](mcp.md))."},
 	}
 }

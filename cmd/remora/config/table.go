@@ -24,6 +24,10 @@ type setting struct {
 	// each is how much memory a container must have for each of what the
 	// setting counts, in bytes, 0 = any.
 	each float64
+
+	// credentials says that its strings may be credentials: only their number
+	// is shown.
+	credentials bool
 }
 
 // env returns the environment variable of a setting: recall.firstDeadline is

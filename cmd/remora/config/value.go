@@ -165,9 +165,11 @@ func boolean(to *bool) value {
 	return scalar[bool]{to, "boolean", tokenBool, "true or false", strconv.ParseBool, func(v bool) any { return v }}
 }
 
+const kindSecret = "secret"
+
 // secret never leaves the process: it encodes as "" or as a placeholder.
 func secret(to *redact.Secret) value {
-	return scalar[redact.Secret]{to, "secret", tokenString, "a string",
+	return scalar[redact.Secret]{to, kindSecret, tokenString, "a string",
 		func(s string) (redact.Secret, error) { return redact.Secret(s), nil },
 		func(v redact.Secret) any {
 			if v == "" {
