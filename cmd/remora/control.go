@@ -20,6 +20,7 @@ import (
 	"github.com/remora-proxy/remora/api/gateway"
 	"github.com/remora-proxy/remora/api/mcp"
 	"github.com/remora-proxy/remora/api/mem0"
+	"github.com/remora-proxy/remora/api/page"
 	"github.com/remora-proxy/remora/api/rest"
 	"github.com/remora-proxy/remora/cmd/remora/client"
 	"github.com/remora-proxy/remora/cmd/remora/config"
@@ -95,7 +96,8 @@ func (s *system) newService(token string, redactor *redact.Redactor) *api.Servic
 			redacted, _ := redactor.Redact(text)
 			return redactor.HidesSecret(redacted)
 		},
-		Upstreams: upstreams, Health: s.health, Settle: s.settle,
+		Upstreams: upstreams, Health: s.health, Settle: s.settle, Prices: s.config.API.Prices,
+		Settings: sync.OnceValue(s.config.InForce), LoginLink: s.loginLink,
 	})
 }
 
@@ -146,6 +148,7 @@ type plane struct {
 	handler http.Handler // for the listener
 	local   http.Handler // for commands of this machine's user
 	token   string       // of the admin
+	links   loginLinks   // of the web page, nil = there is none
 
 	precedence *rest.Precedence // of the traffic
 }
@@ -168,6 +171,11 @@ func (s *system) controlHandler() http.Handler {
 	faces := http.NewServeMux()
 	faces.Handle("/", rest.New(s.service, s.log))
 	s.mountFaces(faces)
+	pages := page.New(s.service, page.Options{Version: readBuild().version, Log: s.log})
+	for _, pattern := range pages.Patterns() {
+		faces.Handle(pattern, pages)
+	}
+	s.plane.links = pages
 	mux := http.NewServeMux()
 	mux.Handle("/", s.plane.precedence.Handler(faces))
 	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { listener.Live(w) })

@@ -76,7 +76,7 @@ func commands() []command {
 	return []command{
 		serveCommand(), demoCommand(), checkCommand(),
 		listCommand(), searchCommand(), showCommand(), addCommand(), editCommand(), forgetCommand(), undoCommand(), eraseCommand(),
-		exchangesCommand(), exportCommand(), importCommand(), mcpCommand(), tokenCommand(),
+		exchangesCommand(), exportCommand(), importCommand(), openCommand(), mcpCommand(), tokenCommand(),
 		caCommand(), keysCommand(), tenantCommand(), clockCommand(), backupCommand(), restoreCommand(), storeCommand(), completionCommand(), versionCommand(),
 	}
 }

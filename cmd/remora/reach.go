@@ -41,9 +41,14 @@ type reach struct {
 // reachFlags defines the flags that all verbs of the control plane have.
 func reachFlags(f *pflag.FlagSet) *reach {
 	r := &reach{flags: storeFlags(f), of: selectionFlags(f)}
+	serverFlags(f, r)
+	return r
+}
+
+// serverFlags defines the flags that name a server.
+func serverFlags(f *pflag.FlagSet, r *reach) {
 	f.StringVar(&r.server, "server", "", "ask the control plane at this `URL` (default: REMORA_SERVER, or the store of this machine)")
 	f.StringVar(&r.tokenFile, "token-file", "", "with --server: the token is in `file` (default: REMORA_API_TOKEN, or REMORA_API_TOKEN_FILE)")
-	return r
 }
 
 // remote returns the server to ask; "" = the store of this machine.
@@ -118,10 +123,13 @@ func (r *reach) credentials(s streams, server string) (base, token string, err e
 // local gives do a transport to the Remora that runs here, or to one that is
 // assembled for as long as do takes.
 func (r *reach) local(ctx context.Context, s streams, c config.Config, n need, do func(http.RoundTripper) error) (err error) {
-	if err := thereIsAStore(c); err != nil {
-		if n != needStore {
-			return err
-		}
+	switch err := thereIsAStore(c); {
+	case err == nil:
+	case n == needRemora:
+		return fmt.Errorf("no Remora runs with %s: remora serve starts one", c.Storage.Dir)
+	case n != needStore:
+		return err
+	default:
 		fmt.Fprintf(s.err, "there was no store in %s: it is made\n", c.Storage.Dir)
 	}
 	running, away := process.Dial(c.Storage.Dir, process.FrontSocket, readBuild().String())
@@ -133,7 +141,7 @@ func (r *reach) local(ctx context.Context, s streams, c config.Config, n need, d
 		}})
 	}
 	if n == needRemora {
-		return fmt.Errorf("no Remora runs with %s: %w", c.Storage.Dir, away)
+		return fmt.Errorf("no Remora runs with %s: remora serve starts one (%w)", c.Storage.Dir, away)
 	}
 	return alone(ctx, c, s, away, n, func(sys *system) error {
 		return do(client.Pipe{Call: func(ctx context.Context, args []byte, out io.Writer) error {

@@ -47,6 +47,7 @@ func serve(ctx context.Context, s streams, flags config.Overrides) error {
 		return err
 	}
 	remora.announce()
+	remora.offerPage(s.out, s.getenv)
 	for _, w := range c.Warnings(os.Environ(), config.Here(s.getenv)) {
 		log.Warn("configuration warning", "what", w)
 	}

@@ -63,6 +63,9 @@ func openTelemetry(ctx context.Context, getenv func(string) string, stdout io.Wr
 	}, nil
 }
 
+// consoleTraces is the destination of traces that go to the standard output.
+const consoleTraces = "console"
+
 func noTelemetry() telemetry {
 	return telemetry{shutdown: func(context.Context) error { return nil }, destination: "off"}
 }
@@ -86,7 +89,7 @@ func spanExporter(ctx context.Context, getenv func(string) string, stdout io.Wri
 		return nil, "", nil
 	case "console":
 		e, err := stdouttrace.New(stdouttrace.WithWriter(stdout))
-		return e, "console", err
+		return e, consoleTraces, err
 	case "", "otlp":
 	default:
 		return nil, "", fmt.Errorf("OTEL_TRACES_EXPORTER: %q is not otlp, console or none", kind)
