@@ -27,21 +27,32 @@ const (
 	PartConstraint   = "constraint" // it is a constraint, shown whatever its words: the only part
 )
 
-// explainPolicy adds to an explained result what would have been in it but for
-// Request.NoPrivate and Request.Allow. It costs a second search, and adds
-// nothing if the time does not suffice for it.
-func (e *searcher) explainPolicy(ctx context.Context, ix *index, req *Request, like *likeness, res *Result) {
+// explainLeftOut adds to an explained result what would have been in it but for
+// Request.NoPrivate, Request.Allow and what is unwanted. It costs a second
+// search, and adds nothing if the time does not suffice for it.
+func (e *searcher) explainLeftOut(ctx context.Context, ix *index, req *Request, like *likeness, res *Result) {
 	open := *req
 	open.NoPrivate, open.Allow, open.Explain, open.Cuts, open.Lines, open.Into = false, nil, false, false, false, nil
+	open.Unwanted = true
 	all, err := e.search(ctx, ix, &open, like)
 	if err != nil {
 		return
 	}
 	f := filter{ix: ix, noPrivate: req.NoPrivate, allow: req.Allow}
+	if ix.unwanted && !req.Unwanted {
+		f.asked = e.askedWords(req.words())
+	}
 	for i := range all.Memories {
 		m := &all.Memories[i]
-		if n, ok := ix.memoryOf(m.Memory.ID); ok && f.forbids(&ix.turns[ix.mems[n].turn]) && len(res.Cut) < MaxTopK {
+		n, ok := ix.memoryOf(m.Memory.ID)
+		if !ok || len(res.Cut) >= MaxTopK {
+			continue
+		}
+		switch t := &ix.turns[ix.mems[n].turn]; {
+		case f.forbids(t):
 			res.Cut = append(res.Cut, Cut{ID: m.Memory.ID, Score: m.Score, Reason: CutPolicy})
+		case f.isUnwanted(t):
+			res.Cut = append(res.Cut, Cut{ID: m.Memory.ID, Score: m.Score, Reason: CutUnwanted})
 		}
 	}
 }

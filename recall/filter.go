@@ -21,6 +21,8 @@ type filter struct {
 
 	noPrivate bool
 	allow     func(storage.Kind, []string) bool
+	asked     []uint32 // the question's words, sorted, if a memory may be unwanted for it
+	leftOut   bool     // a turn did not pass because it is unwanted
 }
 
 // filter makes the filter of a request in f, of which only the memory for
@@ -35,6 +37,9 @@ func (e *searcher) filter(ix *index, req *Request, f *filter) {
 		resources: slices.Contains(scopes, Resources), everyone: slices.Contains(scopes, AllUserMemory),
 	}
 	f.noPrivate, f.allow = req.NoPrivate && ix.private, req.Allow
+	if ix.unwanted && !req.Unwanted {
+		f.asked = e.askedWords(req.words())
+	}
 	f.episodes = f.everyone || slices.Contains(scopes, CurrentChat)
 	if !f.everyone && req.Conversation != "" {
 		if c, ok := ix.convs.find(req.Conversation); ok {
@@ -104,7 +109,7 @@ func (f *filter) anyKind() bool { return f.resources && f.everyone && !f.restric
 
 // restricted reports whether some turns must not be returned, whatever the
 // request asks for.
-func (f *filter) restricted() bool { return f.noPrivate || f.allow != nil }
+func (f *filter) restricted() bool { return f.noPrivate || f.allow != nil || len(f.asked) > 0 }
 
 // forbids reports whether a memory of the turn must not be returned. What was
 // said in one exchange is not torn apart.
@@ -139,7 +144,7 @@ func (f *filter) pass(n int32) bool {
 	} else if !f.episodes || !f.everyone && t.conv != f.chat {
 		return false
 	}
-	return !f.carries(t) && !(f.restricted() && f.forbids(t))
+	return !f.carries(t) && !(f.restricted() && (f.forbids(t) || f.isUnwanted(t)))
 }
 
 // shows reports whether passage i of a turn that passed may be shown.

@@ -41,6 +41,7 @@ type index struct {
 
 	live, liveMems     int
 	private            bool  // a turn had turnPrivate since the index was made
+	unwanted           bool  // the same of turnUnwanted
 	liveFacts          int   // among the live turns
 	userLen, userTurns int64 // sums over live turns, for mean lengths
 	asstLen, asstTurns int64
@@ -96,6 +97,7 @@ const (
 	turnExpires        // at least one of its memories expires
 	turnSpoken         // a passage of the user's, followed by at most one of the assistant's
 	turnPrivate        // at least one of its memories has storage.PrivateTag
+	turnUnwanted       // at least one of its memories has a tag that begins with storage.UnwantedTag
 )
 
 // lastDay returns the last whole day before a time, in days since the epoch.
@@ -260,6 +262,10 @@ func (ix *index) put(ps []passage) {
 		if slices.Contains(p.memory.Tags, storage.PrivateTag) {
 			t.flags |= turnPrivate
 			ix.private = true
+		}
+		if hasUnwantedTag(p.memory) {
+			t.flags |= turnUnwanted
+			ix.unwanted = true
 		}
 		if p.memory.ExpiresAt != 0 {
 			if day := lastDay(p.memory.ExpiresAt); t.flags&turnExpires == 0 || day < t.lives {

@@ -76,6 +76,9 @@ type Request struct {
 	// it returns false; it is called for every candidate, so it must be fast.
 	NoPrivate bool
 	Allow     func(kind storage.Kind, tags []string) bool
+	// Unwanted returns also what is not wanted for questions such as this one:
+	// see [Engine.UnwantedTag].
+	Unwanted bool
 	// Project is what the request is about, as in storage.ProjectTag, or "" if
 	// that is unknown. Conversations about it rank higher.
 	Project      string
@@ -131,6 +134,7 @@ const (
 	CutFloor     Reason = "floor"     // far below the best
 	CutEmpty     Reason = "empty"     // small talk
 	CutPolicy    Reason = "policy"    // Request.NoPrivate or Request.Allow leaves it out
+	CutUnwanted  Reason = "unwanted"  // not wanted for questions such as this one: see Engine.UnwantedTag
 )
 
 // Cut is a candidate that was not returned.

@@ -112,11 +112,12 @@ func (e *searcher) search(ctx context.Context, ix *index, req *Request, like *li
 	if asks {
 		res, err = e.rankAndSelect(ctx, ix, q, req)
 	}
+	leftOut := req.NoPrivate && ix.private || req.Allow != nil || q.passes.leftOut
 	q.reset()
 	e.queries.Put(q)
 	res.Terms = terms
-	if err == nil && req.tells() && asks && (req.NoPrivate && ix.private || req.Allow != nil) {
-		e.explainPolicy(ctx, ix, req, like, &res)
+	if err == nil && req.tells() && asks && leftOut {
+		e.explainLeftOut(ctx, ix, req, like, &res)
 	}
 	return res, err
 }

@@ -126,6 +126,14 @@ const ResourceTag = "resource:"
 // for it.
 const PrivateTag = "private"
 
+// PinnedTag marks a memory that a person wants to keep: it does not expire, is
+// not evicted, and does not lose value with time. It can still be superseded.
+const PinnedTag = "pinned"
+
+// UnwantedTag is the prefix of a tag by which a memory is not recalled for a
+// kind of question. It has hashes of the words of an example.
+const UnwantedTag = "unwanted:"
+
 // Role is the role of a speaker.
 type Role string
 
