@@ -21,6 +21,8 @@ type Exchange struct {
 	User    string `json:"user"`
 	Time    string `json:"time"`
 	receipt.Receipt
+	// Money is what the tokens cost; nil if no price is known for the model.
+	Money *Money `json:"money,omitempty"`
 	// Memories are the candidates as they are now; those that are gone are left
 	// out. Only a single exchange has them.
 	Memories []Memory `json:"memories,omitempty"`
@@ -41,6 +43,7 @@ func (s *questions) showExchange(r receipt.Receipt) Exchange {
 	}
 	return Exchange{
 		Tenant: identity.Show(r.Scope.Tenant), App: identity.Show(r.Scope.App), Project: identity.Show(r.Scope.Project), User: identity.Show(r.Scope.User), Time: stamp(r.At), Receipt: r,
+		Money: s.moneyOf(&r),
 	}
 }
 
@@ -50,23 +53,9 @@ type ExchangeFilter struct {
 	Status       string
 	Model        string
 	Memory       string // id of a memory that was inserted
-}
-
-func (f *ExchangeFilter) matches(r *receipt.Receipt) bool {
-	if f.Conversation != "" && r.Conversation != f.Conversation || f.Status != "" && r.Status != f.Status || f.Model != "" && r.Model != f.Model {
-		return false
-	}
-	if f.Memory == "" {
-		return true
-	}
-	for i := range r.Inserted {
-		for _, span := range r.Inserted[i].Spans {
-			if span.ID == f.Memory {
-				return true
-			}
-		}
-	}
-	return false
+	Client       string
+	Upstream     string
+	Since, Until string // as RFC 3339 or a day; Until is exclusive
 }
 
 // receiptID reports whether a text looks like the id of a receipt: x and 28
@@ -94,7 +83,14 @@ func (s *questions) Exchanges(ctx context.Context, p Principal, t Target, f Exch
 	if cursor != "" && !receiptID(cursor) {
 		return out, invalid("cursor", "is not one of this list")
 	}
-	list, next, err := receipt.List(ctx, s.Store, scope, cursor, limit, f.matches)
+	chosen, err := f.compile()
+	if err != nil {
+		return out, err
+	}
+	if chosen.until != 0 && (cursor == "" || cursor > firstID(chosen.until)) {
+		cursor = firstID(chosen.until)
+	}
+	list, next, err := receipt.List(ctx, s.Store, scope, cursor, limit, chosen.matches)
 	if err != nil {
 		return out, err
 	}
@@ -141,7 +137,7 @@ func (s *questions) Exchange(ctx context.Context, p Principal, t Target, id stri
 func (s *questions) takeApart(ctx context.Context, r *receipt.Receipt) error {
 	res, err := patiently(ctx, s.Engine, recall.Request{
 		Scope: r.Scope, Conversation: r.Conversation, Newest: r.Query, HumanOnly: true, Now: r.At.Std(), TopK: recall.MaxTopK, NoGate: true, Explain: true,
-		BudgetTokens: 1 << 20,
+		BudgetTokens: 1 << 20, Unwanted: true,
 	})
 	if err != nil {
 		return err
@@ -162,12 +158,16 @@ func (s *questions) takeApart(ctx context.Context, r *receipt.Receipt) error {
 	return nil
 }
 
-// Watch calls seen for each receipt of the principal's that comes, until ctx
-// ends or seen fails. alive is called once at the beginning, and in between, so
+// Watch calls seen for each receipt of the principal's that comes and that the
+// filter selects, until ctx ends or seen fails. alive is called once at the beginning, and in between, so
 // that a caller can tell that its reader is still there.
-func (s *questions) Watch(ctx context.Context, p Principal, t Target, alive func() error, seen func(Exchange) error) error {
+func (s *questions) Watch(ctx context.Context, p Principal, t Target, f ExchangeFilter, alive func() error, seen func(Exchange) error) error {
 	if s.Receipts == nil {
 		return ErrOff
+	}
+	chosen, err := f.compile()
+	if err != nil {
+		return err
 	}
 	want, err := s.partial(p, t)
 	if err != nil {
@@ -195,7 +195,7 @@ func (s *questions) Watch(ctx context.Context, p Principal, t Target, alive func
 				return err
 			}
 		case r := <-receipts:
-			if covered(want.Tenant, r.Scope.Tenant) && covered(want.App, r.Scope.App) && covered(want.Project, r.Scope.Project) && covered(want.User, r.Scope.User) {
+			if covered(want.Tenant, r.Scope.Tenant) && covered(want.App, r.Scope.App) && covered(want.Project, r.Scope.Project) && covered(want.User, r.Scope.User) && chosen.matches(&r) {
 				if err := seen(s.showExchange(r)); err != nil {
 					return err
 				}

@@ -57,6 +57,7 @@ type Memory struct {
 	CreatedAt    string   `json:"createdAt"`
 	UpdatedAt    string   `json:"updatedAt"`
 	Version      uint64   `json:"version"`
+	Unwanted     int      `json:"unwanted,omitempty"` // kinds of questions that it is not recalled for
 	Uses         *Uses    `json:"uses,omitempty"`
 }
 
@@ -91,7 +92,7 @@ func parseTime(field, v string) (storage.Time, error) {
 }
 
 // internalTags are the prefixes of tags that the engines read.
-var internalTags = []string{"said:", "last:", "supersedes:", "contradicts:", storage.ProjectTag, storage.ResourceTag}
+var internalTags = []string{"said:", "last:", "supersedes:", "contradicts:", storage.ProjectTag, storage.ResourceTag, storage.UnwantedTag}
 
 // internalTag reports whether a tag is the engines' own: callers neither see
 // nor set it.
@@ -169,6 +170,7 @@ func (s *access) show(m *storage.Memory) Memory {
 		ResourceURI: taggedWith(m.Tags, storage.ResourceTag), Directory: taggedWith(m.Tags, storage.ProjectTag), Redacted: len(m.Redactions),
 		SupersededBy: m.SupersededBy, EventTime: stamp(m.EventTime), ValidFrom: stamp(m.ValidFrom), ValidTo: stamp(m.ValidTo),
 		ExpiresAt: stamp(m.ExpiresAt), DeletedAt: stamp(m.DeletedAt), CreatedAt: stamp(m.CreatedAt), UpdatedAt: stamp(m.UpdatedAt), Version: m.Version,
+		Unwanted: countUnwanted(m.Tags),
 	}
 }
 

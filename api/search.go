@@ -118,6 +118,7 @@ func (s *questions) Search(ctx context.Context, p Principal, t Target, q Search)
 	req := recall.Request{
 		Scope: scope, Conversation: q.Conversation, Newest: q.Query, HumanOnly: true, Now: s.Now(), Scopes: scopes, TopK: q.TopK,
 		BudgetTokens: 1 << 20, NoGate: !q.Gated, Explain: true, Screen: s.Redact,
+		Unwanted: !q.Gated,
 	}
 	if len(q.Kinds)+len(q.Tags) > 0 {
 		req.Allow = func(kind storage.Kind, tags []string) bool {

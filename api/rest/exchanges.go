@@ -14,13 +14,54 @@ func (c *call) exchanges() error {
 	if err != nil {
 		return err
 	}
-	q := c.r.URL.Query()
-	f := api.ExchangeFilter{Conversation: q.Get("conversation"), Status: q.Get("status"), Model: q.Get("model"), Memory: q.Get("memory")}
-	page, err := c.service.Exchanges(c.r.Context(), c.p, c.t, f, q.Get("cursor"), limit)
+	page, err := c.service.Exchanges(c.r.Context(), c.p, c.t, c.exchangeFilter(), c.r.URL.Query().Get("cursor"), limit)
 	if err != nil {
 		return err
 	}
 	return c.write(http.StatusOK, page)
+}
+
+func (c *call) exchangeFilter() api.ExchangeFilter {
+	q := c.r.URL.Query()
+	return api.ExchangeFilter{
+		Conversation: q.Get("conversation"), Status: q.Get("status"), Model: q.Get("model"), Memory: q.Get("memory"),
+		Client: q.Get("client"), Upstream: q.Get("upstream"), Since: q.Get("since"), Until: q.Get("until"),
+	}
+}
+
+func (c *call) recent() error {
+	limit, err := request.Number(c.r, "limit")
+	if err != nil {
+		return err
+	}
+	page, err := c.service.Recent(c.r.Context(), c.p, c.t, c.exchangeFilter(), c.r.URL.Query().Get("cursor"), limit)
+	if err != nil {
+		return err
+	}
+	return c.write(http.StatusOK, page)
+}
+
+func (c *call) said() error {
+	limit, err := request.Number(c.r, "limit")
+	if err != nil {
+		return err
+	}
+	said, err := c.service.Said(c.r.Context(), c.p, c.t, c.r.PathValue("id"), limit)
+	if err != nil {
+		return err
+	}
+	return c.write(http.StatusOK, said)
+}
+
+func (c *call) benefit() error {
+	q := c.r.URL.Query()
+	b, err := c.service.Benefit(c.r.Context(), c.p, c.t, api.BenefitQuestion{
+		Since: q.Get("since"), Until: q.Get("until"), Model: q.Get("model"), Client: q.Get("client"),
+	})
+	if err != nil {
+		return err
+	}
+	return c.write(http.StatusOK, b)
 }
 
 func (c *call) exchange() error {
@@ -46,7 +87,7 @@ func (c *call) watch() error {
 		}
 		return flush.Flush()
 	}
-	err := c.service.Watch(c.r.Context(), c.p, c.t, func() error { return send(": alive\n\n") }, func(x api.Exchange) error {
+	err := c.service.Watch(c.r.Context(), c.p, c.t, c.exchangeFilter(), func() error { return send(": alive\n\n") }, func(x api.Exchange) error {
 		data, err := request.Encode(&x)
 		if err != nil {
 			return err
