@@ -1,0 +1,350 @@
+package page
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/sergi/go-diff/diffmatchpatch"
+
+	"github.com/remora-proxy/remora/api"
+	"github.com/remora-proxy/remora/persist"
+	"github.com/remora-proxy/remora/storage"
+)
+
+// memoryView is one memory: beside the list, or on a page of its own with how
+// it came to be and where it was used.
+type memoryView struct {
+	base
+	Memory    api.Memory
+	Problem   string
+	Given     string // the text that was refused, "" = the memory's own
+	Whole     bool   // on a page of its own
+	Changes   []change
+	Chain     []api.Memory
+	Passages  []api.Memory // of the turn that it comes from
+	Uses      []api.Exchange
+	Originals []api.Original
+	Revealed  bool // Originals were asked for
+	InList    bool // its row in the list is to be updated
+}
+
+// change is a change of a memory as a difference.
+type change struct {
+	api.Change
+	Text   []edit // nil = the text stayed
+	Fields []field
+}
+
+// edit is a part of a text before and after a change.
+type edit struct {
+	Op   string // ins, del or same
+	Text string
+}
+
+// field is what else a change has changed.
+type field struct{ Name, Before, After string }
+
+// Has reports whether the memory has a tag.
+func (v memoryView) Has(tag string) bool { return slices.Contains(v.Memory.Tags, tag) }
+
+// Pinned and Private are tags with a meaning of their own.
+func (v memoryView) Pinned() bool  { return v.Has(storage.PinnedTag) }
+func (v memoryView) Private() bool { return v.Has(storage.PrivateTag) }
+
+// TagText returns the tags for the field in which they are edited.
+func (v memoryView) TagText() string { return strings.Join(v.Memory.Tags, ", ") }
+
+// Text returns what the field for the text holds.
+func (v memoryView) Text() string {
+	if v.Given != "" {
+		return v.Given
+	}
+	return v.Memory.Text
+}
+
+// Action returns the path that changes are sent to.
+func (v memoryView) Action() string { return v.Link("/memories/" + url.PathEscape(v.Memory.ID)) }
+
+// Own returns whose memory it is.
+func own(m *api.Memory) api.Target {
+	return api.Target{Tenant: m.Tenant, App: m.App, Project: m.Project, User: m.User}
+}
+
+// memory shows one memory.
+func (c *call) memory() error {
+	m, err := c.service.Get(c.ctx, c.p, c.whose, c.r.PathValue("id"), true)
+	if err != nil {
+		return err
+	}
+	c.whose = own(&m)
+	if c.partial() && strings.HasSuffix(c.r.Header.Get("Hx-Target"), "#detail") {
+		c.renderPart("memory", "detail", memoryView{base: base{Whose: c.whose, Path: c.r.URL.RequestURI()}, Memory: m})
+		return nil
+	}
+	b, err := c.begin("Memory", "memories")
+	if err != nil {
+		return err
+	}
+	v := memoryView{base: b, Memory: m, Whole: true, Revealed: c.r.URL.Query().Get("originals") == "1"}
+	if err := c.fillMemory(&v); err != nil {
+		return err
+	}
+	c.render(http.StatusOK, "memory", v)
+	return nil
+}
+
+// maxUses is how many exchanges the view of a memory lists.
+const maxUses = 20
+
+func (c *call) fillMemory(v *memoryView) error {
+	history, err := c.service.History(c.ctx, c.p, c.whose, v.Memory.ID)
+	if err != nil {
+		return err
+	}
+	v.Changes, v.Chain = differences(history), history.Chain
+	if v.Memory.Turn != "" {
+		if v.Passages, err = c.service.Passages(c.ctx, c.p, c.whose, v.Memory.Turn); err != nil {
+			return err
+		}
+	}
+	uses, err := c.service.Exchanges(c.ctx, c.p, c.whose, api.ExchangeFilter{Memory: v.Memory.ID}, "", maxUses)
+	if err != nil && !errors.Is(err, api.ErrOff) {
+		return err
+	}
+	v.Uses = uses.Exchanges
+	if v.Revealed {
+		v.Originals, err = c.service.Originals(c.ctx, c.p, c.whose, v.Memory.ID)
+	}
+	return err
+}
+
+// differences turns a history, the newest change first, into what each change
+// changed.
+func differences(h api.History) []change {
+	out := make([]change, 0, len(h.Changes))
+	after := &h.Memory
+	for _, one := range h.Changes {
+		d := change{Change: one}
+		if before := one.Before; before != nil {
+			if before.Text != after.Text {
+				d.Text = editsOf(before.Text, after.Text)
+			}
+			for _, f := range [...]field{
+				{"tags", strings.Join(before.Tags, ", "), strings.Join(after.Tags, ", ")},
+				{"state", before.State, after.State},
+				{"priority", decimal(before.Priority), decimal(after.Priority)},
+			} {
+				if f.Before != f.After {
+					d.Fields = append(d.Fields, f)
+				}
+			}
+			after = before
+		}
+		out = append(out, d)
+	}
+	return out
+}
+
+func decimal(v float64) string { return strconv.FormatFloat(v, 'f', 2, 64) }
+
+func editsOf(before, after string) (out []edit) {
+	d := diffmatchpatch.New()
+	for _, part := range d.DiffCleanupSemantic(d.DiffMain(before, after, false)) {
+		op := map[diffmatchpatch.Operation]string{diffmatchpatch.DiffInsert: "ins", diffmatchpatch.DiffDelete: "del", diffmatchpatch.DiffEqual: "same"}[part.Type]
+		out = append(out, edit{op, part.Text})
+	}
+	return out
+}
+
+// changeMemory changes one memory, as the button says that was pressed.
+func (c *call) changeMemory() error {
+	form, err := c.form()
+	if err != nil {
+		return err
+	}
+	id := c.r.PathValue("id")
+	m, err := c.service.Get(c.ctx, c.p, c.whose, id, true)
+	if err != nil {
+		return err
+	}
+	c.whose = own(&m)
+	done, err := c.change(&m, form)
+	if err != nil {
+		return c.notChanged(m, form, err)
+	}
+	if !c.partial() {
+		c.session.say(done)
+		return c.redirect(returnPath(form, base{Whose: c.whose}.Link("/memories/"+url.PathEscape(id))))
+	}
+	if m, err = c.service.Get(c.ctx, c.p, c.whose, id, true); err != nil {
+		return err
+	}
+	current, _ := url.Parse(c.r.Header.Get("Hx-Current-Url"))
+	v := memoryView{base: base{Whose: c.whose, Path: c.r.URL.RequestURI(), Flash: &done}, Memory: m, InList: current != nil && current.Path == "/memories"}
+	v.Whole = !v.InList
+	c.renderPart("memory", "changed", v)
+	return nil
+}
+
+func returnPath(form url.Values, otherwise string) string {
+	if to := form.Get("return"); to != "" {
+		return to
+	}
+	return otherwise
+}
+
+// notChanged shows a change that was refused, with what was typed.
+func (c *call) notChanged(m api.Memory, form url.Values, err error) error {
+	detail := sentence(api.Detail(err))
+	switch {
+	case errors.Is(err, persist.ErrChanged):
+		detail = "Somebody else has changed this memory meanwhile. This is what it says now; your text is below."
+	case errors.Is(err, api.ErrNotFound), errors.Is(err, storage.ErrUnavailable):
+		return err
+	}
+	if c.partial() {
+		v := memoryView{base: base{Whose: c.whose, Path: c.r.URL.RequestURI()}, Memory: m, Problem: detail, Given: form.Get("text")}
+		c.renderPart("memory", "detail", v)
+		return nil
+	}
+	b, err := c.begin("Memory", "memories")
+	if err != nil {
+		return err
+	}
+	v := memoryView{base: b, Memory: m, Whole: true, Problem: detail, Given: form.Get("text")}
+	if err := c.fillMemory(&v); err != nil {
+		return err
+	}
+	c.render(http.StatusUnprocessableEntity, "memory", v)
+	return nil
+}
+
+// change does what a button of a memory's form asks for.
+func (c *call) change(m *api.Memory, form url.Values) (flash, error) {
+	id, why := m.ID, form.Get("why")
+	update := func(d api.Patch, said string) (flash, error) {
+		d.Why = why
+		_, err := c.service.Update(c.ctx, c.p, c.whose, id, 0, d)
+		return flash{Text: said, Undo: []string{id}}, err
+	}
+	tagged := func(tag string, on bool, said string) (flash, error) {
+		tags := slices.DeleteFunc(slices.Clone(m.Tags), func(t string) bool { return t == tag })
+		if on {
+			tags = append(tags, tag)
+		}
+		return update(api.Patch{Tags: &tags}, said)
+	}
+	switch form.Get("do") {
+	case "save":
+		return c.save(m, form)
+	case "pin":
+		return tagged(storage.PinnedTag, true, "Pinned: it is kept whatever else goes.")
+	case "unpin":
+		return tagged(storage.PinnedTag, false, "No longer pinned.")
+	case "private":
+		return tagged(storage.PrivateTag, true, "Private: it goes only to upstreams that the policy names.")
+	case "public":
+		return tagged(storage.PrivateTag, false, "No longer private.")
+	case "quarantine":
+		state := api.StateQuarantined
+		return update(api.Patch{State: &state}, "In quarantine: it is not recalled.")
+	case "release":
+		state := api.StateCurrent
+		return update(api.Patch{State: &state}, "Released: it can be recalled.")
+	case "forget":
+		removed, err := c.service.Delete(c.ctx, c.p, c.whose, why, id)
+		text := "Forgotten. It can be brought back for 24 hours."
+		if n := len(removed.Deleted); n > 1 {
+			text = "Forgotten, with " + plural(n-1, "fact", "facts") + " made of it. It can be brought back for 24 hours."
+		}
+		return flash{Text: text, Undo: []string{id}}, err
+	case "undo":
+		_, err := c.service.Undo(c.ctx, c.p, c.whose, id, why)
+		return flash{Text: "Taken back."}, err
+	case "helped", "not-helped":
+		_, err := c.service.Feedback(c.ctx, c.p, c.whose, id, form.Get("do") == "helped", why)
+		return flash{Text: "Noted: its priority changed.", Undo: []string{id}}, err
+	}
+	return flash{}, &api.FieldError{Field: "do", Why: "names nothing that can be done"}
+}
+
+// save stores an edited text and tags, unless the memory has changed since the
+// form was made.
+func (c *call) save(m *api.Memory, form url.Values) (flash, error) {
+	d := api.Patch{Why: form.Get("why")}
+	if text := strings.TrimSpace(form.Get("text")); text != m.Text {
+		d.Text = &text
+	}
+	if tags := tagsOf(form.Get("tags")); !slices.Equal(tags, m.Tags) {
+		d.Tags = &tags
+	}
+	if d.Text == nil && d.Tags == nil {
+		return flash{Text: "Nothing was changed."}, nil
+	}
+	version, _ := strconv.ParseUint(form.Get("version"), 10, 64) // 0 = any
+	_, err := c.service.Update(c.ctx, c.p, c.whose, m.ID, version, d)
+	return flash{Text: "Saved.", Undo: []string{m.ID}}, err
+}
+
+// changeMany does the same to several memories.
+func (c *call) changeMany() error {
+	form, err := c.form()
+	if err != nil {
+		return err
+	}
+	back := returnPath(form, base{Whose: c.whose}.Link("/memories"))
+	done, err := c.bulk(form)
+	if err != nil {
+		if kind, _ := api.Kind(err); kind == "unavailable" || kind == "internal" {
+			return err
+		}
+		done = flash{Text: sentence(api.Detail(err)), Bad: true}
+	}
+	c.session.say(done)
+	return c.redirect(back)
+}
+
+func (c *call) bulk(form url.Values) (flash, error) {
+	ids, why := form["id"], form.Get("why")
+	if len(ids) == 0 {
+		return flash{}, &api.FieldError{Field: "id", Why: "names no memory: choose some first"}
+	}
+	if len(ids) > api.MaxIDs {
+		return flash{}, &api.FieldError{Field: "id", Why: "names too many memories at a time"}
+	}
+	switch form.Get("do") {
+	case "forget":
+		_, err := c.service.Delete(c.ctx, c.p, c.whose, why, ids...)
+		return flash{Text: plural(len(ids), "memory", "memories") + " forgotten. They can be brought back for 24 hours.", Undo: ids}, err
+	case "merge":
+		merged, err := c.service.Merge(c.ctx, c.p, c.whose, ids, strings.TrimSpace(form.Get("text")), why)
+		return flash{Text: plural(len(ids), "memory", "memories") + " merged.", Undo: append([]string{merged.Memory.ID}, merged.Deleted...)}, err
+	}
+	changed := 0
+	for _, id := range ids {
+		m, err := c.service.Get(c.ctx, c.p, c.whose, id, true)
+		if err != nil {
+			return flash{}, err
+		}
+		one := form
+		if form.Get("do") == "tag" {
+			one = url.Values{"do": {"save"}, "text": {m.Text}, "tags": {strings.Join(append(slices.Clone(m.Tags), tagsOf(form.Get("tags"))...), ",")}, "why": {why}}
+		}
+		if _, err := c.change(&m, one); err != nil {
+			if form.Get("do") == "undo" && (errors.Is(err, api.ErrNotFound) || errors.Is(err, api.ErrGone)) {
+				continue // came back with another
+			}
+			return flash{Text: plural(changed, "memory", "memories") + " changed; then: " + sentence(api.Detail(err)), Bad: true, Undo: ids[:changed]}, nil
+		}
+		changed++
+	}
+	done := flash{Text: plural(changed, "memory", "memories") + " changed.", Undo: ids}
+	if form.Get("do") == "undo" {
+		done = flash{Text: "Taken back."}
+	}
+	return done, nil
+}

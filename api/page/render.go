@@ -1,0 +1,214 @@
+package page
+
+import (
+	"bytes"
+	"compress/gzip"
+	"html/template"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/remora-proxy/remora/api"
+	"github.com/remora-proxy/remora/api/request"
+)
+
+// base is what every view has.
+type base struct {
+	Title   string
+	Section string // which entry of the menu is current
+	Theme   string
+	Version string
+	Admin   bool
+	By      string
+	Path    string // with its query
+	Whose   api.Target
+	People  []api.User // to choose from
+	More    bool       // more people than are listed
+	Flash   *flash
+}
+
+// Link returns a path of the page about the same person. pairs are names and
+// values of further parameters; empty values are left out.
+func (b base) Link(to string, pairs ...any) string { return b.linkFor(b.Whose, to, pairs...) }
+
+// LinkFor is Link about another person.
+func (b base) LinkFor(u api.User, to string, pairs ...any) string {
+	return b.linkFor(targetOf(u), to, pairs...)
+}
+
+func (base) linkFor(whose api.Target, to string, pairs ...any) string {
+	q := targetQuery(whose)
+	for i := 0; i+1 < len(pairs); i += 2 {
+		if name, ok := pairs[i].(string); ok {
+			if value := plainText(pairs[i+1]); value != "" {
+				q.Set(name, value)
+			}
+		}
+	}
+	if len(q) == 0 {
+		return to
+	}
+	return to + "?" + q.Encode()
+}
+
+func targetQuery(t api.Target) url.Values {
+	q := url.Values{}
+	for name, part := range map[string]string{"tenant": t.Tenant, "app": t.App, "project": t.Project, "user": t.User} {
+		if part != "" {
+			q.Set(name, part)
+		}
+	}
+	return q
+}
+
+// Fields returns whose memory the view is about, for the hidden fields of
+// forms that are sent by GET. Others have it in their action.
+func (b base) Fields() map[string]string {
+	out := map[string]string{}
+	for name, values := range targetQuery(b.Whose) {
+		out[name] = values[0]
+	}
+	return out
+}
+
+// maxListed is how many people the menu of every view lists.
+const maxListed = 50
+
+// begin resolves whose memory a view is about, and returns what it shows around
+// its own content. Without a name in the request, and nothing remembered of the
+// key's holder, it is about the first person there is.
+func (c *call) begin(title, section string) (base, error) {
+	b := base{
+		Title: title, Section: section, Theme: themeOf(c.r), Version: c.version, Admin: c.p.Admin, By: c.p.By, Path: c.r.URL.RequestURI(),
+	}
+	b.Flash = c.session.said()
+	page, err := c.service.Users(c.ctx, c.p, api.Target{}, "", maxListed)
+	if err != nil {
+		return b, err
+	}
+	b.People, b.More = page.Users, page.Next != ""
+	asked := c.whose
+	owner, err := c.service.Owner(c.p, asked)
+	if asked == (api.Target{}) && !lists(page.Users, owner, err) && len(page.Users) > 0 {
+		owner, err = targetOf(page.Users[0]), nil
+	}
+	if err == nil {
+		c.whose = owner
+	}
+	b.Whose = c.whose
+	return b, nil
+}
+
+func lists(users []api.User, t api.Target, err error) bool {
+	if err != nil {
+		return false
+	}
+	for _, u := range users {
+		if targetOf(u) == t {
+			return true
+		}
+	}
+	return false
+}
+
+// views are the templates, by the names of their files.
+type views map[string]*template.Template
+
+// sharedTemplates are those that every view may use.
+var sharedTemplates = []string{"templates/layout.html", "templates/parts.html", "templates/detail.html"}
+
+// parseViews reads the templates. Each file of a view is parsed with the layout
+// and the parts that views share.
+func parseViews(assets map[string]*asset) views {
+	funcs := functions()
+	funcs["asset"] = func(name string) string { return assetPath(assets, name) }
+	shared := template.Must(template.New("").Funcs(funcs).ParseFS(templateFiles, sharedTemplates...))
+	files, _ := fs.Glob(templateFiles, "templates/*.html") // a valid pattern
+	out := views{}
+	for _, file := range files {
+		if slices.Contains(sharedTemplates, file) {
+			continue
+		}
+		name := strings.TrimSuffix(path.Base(file), ".html")
+		out[name] = template.Must(template.Must(shared.Clone()).ParseFS(templateFiles, file))
+	}
+	return out
+}
+
+// render answers with a whole view.
+func (c *call) render(status int, name string, data any) { c.write(status, name, "layout", data) }
+
+// renderPart answers with a part of a view.
+func (c *call) renderPart(name, part string, data any) { c.write(http.StatusOK, name, part, data) }
+
+// write executes a template. Nothing is sent before it has succeeded.
+func (c *call) write(status int, name, part string, data any) {
+	var out bytes.Buffer
+	if err := c.views[name].ExecuteTemplate(&out, part, data); err != nil {
+		where, _, _ := strings.Cut(err.Error(), ": executing") // the rest may quote what a memory says
+		c.log.Error("a template failed", "where", where, "request", c.w.Header().Get(request.HeaderID))
+		http.Error(c.w, "internal error", http.StatusInternalServerError)
+		return
+	}
+	header := c.w.Header()
+	header.Set("Content-Type", "text/html; charset=utf-8")
+	header.Add("Vary", "Accept-Encoding")
+	header.Add("Vary", "Hx-Request")
+	if out.Len() < minGzip || !acceptsGzip(c.r) {
+		c.w.WriteHeader(status)
+		_, _ = c.w.Write(out.Bytes())
+		return
+	}
+	header.Set("Content-Encoding", "gzip")
+	c.w.WriteHeader(status)
+	packed, _ := gzip.NewWriterLevel(c.w, gzip.BestSpeed) // a valid level
+	_, _ = packed.Write(out.Bytes())
+	_ = packed.Close()
+}
+
+// minGzip is the size from which on answers are compressed.
+const minGzip = 2 << 10
+
+// errorView reports what went wrong.
+type errorView struct {
+	base
+	Status int
+	Detail string
+}
+
+// fail answers with an error.
+func (c *call) fail(err error) {
+	kind, status := api.Kind(err)
+	if kind == "internal" {
+		c.log.Error("the page failed", "request", c.w.Header().Get(request.HeaderID), "error", err)
+	}
+	detail := sentence(api.Detail(err))
+	if c.partial() {
+		c.write(status, "error", "problem", detail)
+		return
+	}
+	v := errorView{base: base{Title: "Not done", Theme: themeOf(c.r), Version: c.version, Admin: c.p.Admin, By: c.p.By, Whose: c.whose, Path: "/"}, Status: status, Detail: detail}
+	c.render(status, "error", v)
+}
+
+// Route returns the path of the view that another person can be chosen for.
+func (b base) Route() string {
+	to, _, _ := strings.Cut(b.Path, "?")
+	switch {
+	case strings.HasPrefix(to, "/memories"):
+		return "/memories"
+	case strings.HasPrefix(to, "/exchanges"):
+		return "/"
+	}
+	return "/" + strings.SplitN(strings.TrimPrefix(to, "/"), "/", 2)[0]
+}
+
+// Is reports whether the view is about a person.
+func (b base) Is(u api.User) bool { return b.Whose == targetOf(u) }
+
+func targetOf(u api.User) api.Target {
+	return api.Target{Tenant: u.Tenant, App: u.App, Project: u.Project, User: u.User}
+}
