@@ -96,6 +96,7 @@ type Service struct {
 	intake
 	files
 	entries
+	setup
 }
 
 // access decides what a caller may reach, and finds it. All verbs go through
@@ -148,7 +149,7 @@ func New(cfg Config, deps Deps) *Service {
 	a := &access{Deps: deps, token: cfg.Token}
 	return &Service{
 		access: a, memories: memories{a}, questions: questions{access: a, entries: entries{a}}, intake: intake{access: a, extracting: make(chan struct{}, 1)},
-		files: files{a}, entries: entries{a},
+		files: files{a}, entries: entries{a}, setup: setup{a},
 	}
 }
 

@@ -18,8 +18,11 @@ type Setting struct {
 	Changed bool   `json:"changed"` // whether Value is another than Default
 }
 
+// setup has the verbs about the program itself.
+type setup struct{ *access }
+
 // Settings returns the settings in force, for the admin.
-func (s *questions) Settings(_ context.Context, p Principal) ([]Setting, error) {
+func (s *setup) Settings(_ context.Context, p Principal) ([]Setting, error) {
 	if !p.Admin {
 		return nil, ErrForbidden
 	}
@@ -37,7 +40,7 @@ type LoginLink struct {
 
 // LoginLink makes a login link, for the admin. It is ErrOff if there is no page
 // to open.
-func (s *questions) LoginLink(_ context.Context, p Principal) (LoginLink, error) {
+func (s *setup) LoginLink(_ context.Context, p Principal) (LoginLink, error) {
 	if !p.Admin {
 		return LoginLink{}, ErrForbidden
 	}
