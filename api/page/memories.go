@@ -135,6 +135,9 @@ func (c *call) memories() error {
 	if id := q.Get("id"); id != "" {
 		if m, err := c.service.Get(c.ctx, c.p, c.whose, id, true); err == nil {
 			v.Selected = &memoryView{base: b, Memory: m}
+			if err := c.fillHistory(v.Selected); err != nil {
+				return err
+			}
 		}
 	}
 	c.render(http.StatusOK, "memories", v)

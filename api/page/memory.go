@@ -32,6 +32,16 @@ type memoryView struct {
 	InList    bool // its row in the list is to be updated
 }
 
+// Undoable reports whether the last change can be taken back.
+func (v memoryView) Undoable() bool {
+	for i := range v.Changes {
+		if v.Changes[i].Before != nil {
+			return true
+		}
+	}
+	return false
+}
+
 // change is a change of a memory as a difference.
 type change struct {
 	api.Change
@@ -82,7 +92,11 @@ func (c *call) memory() error {
 	}
 	c.whose = own(&m)
 	if c.partial() && strings.HasSuffix(c.r.Header.Get("Hx-Target"), "#detail") {
-		c.renderPart("memory", "detail", memoryView{base: base{Whose: c.whose, Path: c.r.URL.RequestURI()}, Memory: m})
+		v := memoryView{base: base{Whose: c.whose, Path: c.r.URL.RequestURI()}, Memory: m}
+		if err := c.fillHistory(&v); err != nil {
+			return err
+		}
+		c.renderPart("memory", "detail", v)
 		return nil
 	}
 	b, err := c.begin("Memory", "memories")
@@ -100,12 +114,20 @@ func (c *call) memory() error {
 // maxUses is how many exchanges the view of a memory lists.
 const maxUses = 20
 
-func (c *call) fillMemory(v *memoryView) error {
+func (c *call) fillHistory(v *memoryView) error {
 	history, err := c.service.History(c.ctx, c.p, c.whose, v.Memory.ID)
 	if err != nil {
 		return err
 	}
 	v.Changes, v.Chain = differences(history), history.Chain
+	return nil
+}
+
+func (c *call) fillMemory(v *memoryView) error {
+	err := c.fillHistory(v)
+	if err != nil {
+		return err
+	}
 	if v.Memory.Turn != "" {
 		if v.Passages, err = c.service.Passages(c.ctx, c.p, c.whose, v.Memory.Turn); err != nil {
 			return err
@@ -186,6 +208,9 @@ func (c *call) changeMemory() error {
 	current, _ := url.Parse(c.r.Header.Get("Hx-Current-Url"))
 	v := memoryView{base: base{Whose: c.whose, Path: c.r.URL.RequestURI(), Flash: &done}, Memory: m, InList: current != nil && current.Path == "/memories"}
 	v.Whole = !v.InList
+	if err := c.fillHistory(&v); err != nil {
+		return err
+	}
 	c.renderPart("memory", "changed", v)
 	return nil
 }
@@ -208,6 +233,9 @@ func (c *call) notChanged(m api.Memory, form url.Values, err error) error {
 	}
 	if c.partial() {
 		v := memoryView{base: base{Whose: c.whose, Path: c.r.URL.RequestURI()}, Memory: m, Problem: detail, Given: form.Get("text")}
+		if err := c.fillHistory(&v); err != nil {
+			return err
+		}
 		c.renderPart("memory", "detail", v)
 		return nil
 	}

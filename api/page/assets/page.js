@@ -102,6 +102,12 @@ document.addEventListener('change', (event) => {
   if (label) label.textContent = n + ' selected:';
 });
 
+// In a narrow window there is no room beside the list: a memory opens on its own
+// page, as without this script.
+document.addEventListener('click', (event) => {
+  if (event.target.closest('#rows .line') && matchMedia('(max-width: 60rem)').matches) event.stopImmediatePropagation();
+}, true);
+
 // Menus that were opened by a button close when something in them is chosen.
 document.addEventListener('click', (event) => {
   if (event.target.closest('.menu a')) one('#menu')?.hidePopover?.();
