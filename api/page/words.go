@@ -38,6 +38,9 @@ func functions() template.FuncMap {
 		"dict":     dict,
 		"list":     func(values ...string) []string { return values },
 		"svg":      func(v float64) string { return strconv.FormatFloat(v, 'f', 2, 64) },
+		"times":    func(a, b any) float64 { return number(a) * number(b) },
+		"bars":     barsOf,
+		"lines":    blockLines,
 	}
 }
 
