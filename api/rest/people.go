@@ -1,15 +1,7 @@
 package rest
 
 import (
-	"errors"
-	"fmt"
-	"io"
 	"net/http"
-	"os"
-	"path/filepath"
-	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/remora-proxy/remora/api"
 	"github.com/remora-proxy/remora/api/imports"
@@ -70,39 +62,15 @@ func (c *call) eraseConversation() error {
 	return c.write(http.StatusOK, receipt)
 }
 
-// mediaTypes are those of exports.
-var mediaTypes = map[string]string{
-	api.FormatRemora: "application/jsonl", api.FormatMem0: "application/json", api.FormatMarkdown: "text/markdown; charset=utf-8",
-}
-
-// export streams. What fails after the first byte cuts the connection, so that
-// a part is not mistaken for the whole.
+// export streams what is remembered.
 func (c *call) export() error {
 	format := c.r.URL.Query().Get("format")
 	if format == "" {
 		format = api.FormatRemora
 	}
-	begun := false
-	err := c.service.Export(c.r.Context(), c.p, c.t, format, func(p []byte) error {
-		if !begun {
-			begun = true
-			c.w.Header().Set("Content-Type", mediaTypes[format])
-			c.w.WriteHeader(http.StatusOK)
-		}
-		_, err := c.w.Write(p)
-		return err
+	return request.Stream(c.w, c.log, request.ExportType(format), func(write func([]byte) error) error {
+		return c.service.Export(c.r.Context(), c.p, c.t, format, write)
 	})
-	switch {
-	case err != nil && begun:
-		c.log.Warn("an export was cut short", "error", err)
-		panic(http.ErrAbortHandler)
-	case err != nil:
-		return err
-	case !begun:
-		c.w.Header().Set("Content-Type", mediaTypes[format])
-		c.w.WriteHeader(http.StatusOK)
-	}
-	return nil
 }
 
 // importFile reads an export of another tool from the body.
@@ -121,20 +89,12 @@ func (c *call) importFile() error {
 		return api.ErrTooLarge
 	}
 	q := c.r.URL.Query()
-	name, err := fileName(q.Get("name"))
+	file, err := request.SaveUpload(q.Get("name"), c.r.Body)
 	if err != nil {
 		return err
 	}
-	dir, err := os.MkdirTemp("", "remora-import-")
-	if err != nil {
-		return err
-	}
-	defer func() { _ = os.RemoveAll(dir) }()
-	path := filepath.Join(dir, name)
-	if err := save(path, c.r.Body); err != nil {
-		return err
-	}
-	fsys, closer, err := imports.Open(path)
+	defer func() { _ = file.Remove() }()
+	fsys, closer, err := imports.Open(file.Path)
 	if err != nil {
 		return &api.FieldError{Field: "body", Why: "is no export that can be read"}
 	}
@@ -144,39 +104,4 @@ func (c *call) importFile() error {
 		return err
 	}
 	return c.write(http.StatusOK, report)
-}
-
-// maxFileName bounds the name of an export's file, in bytes.
-const maxFileName = 200
-
-// fileName returns the last part of the name that a client gives an export, by
-// which its format may be detected.
-func fileName(given string) (string, error) {
-	if !utf8.ValidString(given) || strings.ContainsFunc(given, unicode.IsControl) {
-		return "", &api.FieldError{Field: "name", Why: "must be printable UTF-8"}
-	}
-	name := filepath.Base(filepath.Clean("/" + given))
-	switch {
-	case len(name) > maxFileName:
-		return "", &api.FieldError{Field: "name", Why: fmt.Sprintf("must have at most %d bytes", maxFileName)}
-	case name == "/":
-		return "export", nil
-	}
-	return name, nil
-}
-
-func save(path string, body io.Reader) error {
-	f, err := os.OpenFile(filepath.Clean(path), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	n, err := io.Copy(f, io.LimitReader(body, api.MaxImport+1))
-	err = errors.Join(err, f.Close())
-	if n > api.MaxImport {
-		return api.ErrTooLarge
-	}
-	if err != nil {
-		return &api.FieldError{Field: "body", Why: "broke off"}
-	}
-	return nil
 }
