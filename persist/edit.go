@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/remora-proxy/remora/persist/extract"
@@ -98,6 +99,9 @@ func (p *Pipeline) Remember(ctx context.Context, scope storage.Scope, ms ...stor
 		if slices.Contains(m.Tags, facts.TagQuarantined) {
 			m.Trust = extract.Quarantined
 		}
+		if facts.Pinned(m) {
+			m.ExpiresAt = 0
+		}
 		if m.Kind != storage.KindFact {
 			m.EventTime = cmp.Or(m.EventTime, storage.TimeOf(time.Now()))
 			m.ValidFrom = cmp.Or(m.ValidFrom, m.EventTime)
@@ -168,12 +172,9 @@ func (e *erasure) mergeGiven(ms []storage.Memory, indexes []int, saved []Saved) 
 		return err
 	}
 	defer e.passages.unlock()
-	known := e.auditor.scopes[e.scope]
-	if known == nil {
-		var err error
-		if known, err = e.auditor.loadScope(e.ctx, e.scope, func(time.Duration) {}); err != nil {
-			return err
-		}
+	known, err := e.knownFacts()
+	if err != nil {
+		return err
 	}
 	defer delete(e.auditor.scopes, e.scope) // to be read again
 	changes := facts.NewChanges(known.Set, e.store, e.cfg.Facts.Config)
@@ -217,6 +218,14 @@ func (e *erasure) mergeGiven(ms []storage.Memory, indexes []int, saved []Saved) 
 	return nil
 }
 
+// knownFacts returns what is known of the scope's facts.
+func (e *erasure) knownFacts() (*scopeFacts, error) {
+	if known := e.auditor.scopes[e.scope]; known != nil {
+		return known, nil
+	}
+	return e.auditor.loadScope(e.ctx, e.scope, func(time.Duration) {})
+}
+
 // write stores memories and updates the index. It returns the last as stored.
 func (e *erasure) write(ms ...storage.Memory) (last storage.Memory, err error) {
 	for i := range ms {
@@ -234,7 +243,8 @@ func (e *erasure) write(ms ...storage.Memory) (last storage.Memory, err error) {
 
 // Edit changes a memory by hand. change gets it as it is and returns an error
 // to leave it so. version is what the caller expects, 0 = any. A new text is
-// redacted.
+// redacted. With storage.PinnedTag it does not expire; without it any more, it
+// lives as though it had been said now.
 func (p *Pipeline) Edit(ctx context.Context, scope storage.Scope, id string, version uint64, cause Cause, change func(*storage.Memory) error) (after storage.Memory, err error) {
 	_, err = p.erasing(ctx, scope, func(e *erasure) error {
 		before, err := e.store.Memory(ctx, scope, id)
@@ -258,6 +268,7 @@ func (p *Pipeline) Edit(ctx context.Context, scope storage.Scope, id string, ver
 			}
 			changed.Trust = extract.Trust(true, changed.Text)
 		}
+		e.renewExpiry(&before, &changed)
 		if err := e.keepRevisions(OpEdit, "", cause, before); err != nil {
 			return err
 		}
@@ -270,12 +281,30 @@ func (p *Pipeline) Edit(ctx context.Context, scope storage.Scope, id string, ver
 	return after, err
 }
 
+// renewExpiry keeps a pinned memory from expiring. One that was pinned before
+// and has no expiry that is still to come gets one, as though it had been said
+// now.
+func (e *erasure) renewExpiry(before, after *storage.Memory) {
+	now := storage.TimeOf(time.Now())
+	switch {
+	case facts.Pinned(after):
+		after.ExpiresAt = 0
+	case !facts.Pinned(before) || after.ExpiresAt > now:
+	case after.Kind == storage.KindFact:
+		after.ExpiresAt = now + storage.Time(e.cfg.Facts.LongRetention.Milliseconds())
+	case after.Kind == storage.KindEpisode:
+		after.ExpiresAt = now + storage.Time(e.cfg.Retention.Milliseconds())
+	}
+}
+
 // hides reports whether a change keeps a text from requests that may have been
 // given it, so that they must not replay it: the memory says something else
 // now, is not to be recalled, is private, or lacks a tag by which a policy may
 // have allowed it.
 func hides(before, after *storage.Memory) bool {
-	lost := func(tag string) bool { return !slices.Contains(after.Tags, tag) }
+	lost := func(tag string) bool {
+		return !slices.Contains(after.Tags, tag) && !strings.HasPrefix(tag, storage.UnwantedTag)
+	}
 	return after.Text != before.Text || after.DeletedAt != 0 || after.Trust == 0 && before.Trust > 0 || after.Kind != before.Kind ||
 		isPrivate(after) && !isPrivate(before) || slices.ContainsFunc(before.Tags, lost)
 }
@@ -395,6 +424,10 @@ func (p *Pipeline) Undo(ctx context.Context, scope storage.Scope, id string, cau
 		if err != nil {
 			return err
 		}
+		if strings.HasPrefix(last[0].Group, preferGroup) {
+			restored, err = e.undoPreference(last, cause)
+			return err
+		}
 		var now, before []storage.Memory
 		var tombstones []storage.RecordRef
 		for _, r := range last {
@@ -405,7 +438,8 @@ func (p *Pipeline) Undo(ctx context.Context, scope storage.Scope, id string, cau
 			if err != nil {
 				return err
 			}
-			r.Before.ValidTo, r.Before.SupersededBy = m.ValidTo, m.SupersededBy // which no change by hand decides
+			r.Before.ValidTo, r.Before.SupersededBy = m.ValidTo, m.SupersededBy // which only a preference decides
+			e.renewExpiry(&m, &r.Before)
 			now, before = append(now, m), append(before, r.Before)
 		}
 		if len(now) == 0 {
@@ -446,6 +480,39 @@ func (p *Pipeline) Undo(ctx context.Context, scope storage.Scope, id string, cau
 		return e.surely(func() error { return e.renewSummaries(conversations) })
 	})
 	return restored, err
+}
+
+// Prefer says that a superseded fact holds after all. The fact that holds in its
+// place, if there is one, is superseded by it from now on, and requests do not
+// replay it. Both versions are kept, and Undo of either takes both back. It
+// returns what changed, the preferred fact first, and fails with [ErrCurrent] if
+// nothing took the fact's place.
+func (p *Pipeline) Prefer(ctx context.Context, scope storage.Scope, id string, cause Cause) (changed []storage.Memory, err error) {
+	_, err = p.erasing(ctx, scope, func(e *erasure) error {
+		older, err := e.store.Memory(ctx, scope, id)
+		switch {
+		case err != nil:
+			return err
+		case older.DeletedAt != 0:
+			return storage.ErrNotFound
+		case older.Kind != storage.KindFact || older.SupersededBy == "" && older.ValidTo == 0:
+			return ErrCurrent
+		}
+		before := []storage.Memory{older}
+		holder, err := e.successor(&older)
+		if err != nil {
+			return err
+		}
+		if holder != nil {
+			before = append(before, *holder)
+		}
+		if err := e.keepRevisions(OpPrefer, randomID(preferGroup), cause, before...); err != nil {
+			return err
+		}
+		changed, err = e.relink(before, func(c *facts.Changes) { c.Prefer(&older, holder, storage.TimeOf(time.Now())) })
+		return err
+	})
+	return changed, err
 }
 
 // Purge erases what was discarded and is due by now, and returns how many

@@ -25,6 +25,7 @@ const (
 	OpEdit   = "edit"
 	OpDelete = "delete"
 	OpUndo   = "undo"
+	OpPrefer = "prefer" // an older fact holds again, and what held in its place does not
 )
 
 // Revision is a memory as it was before somebody changed it by hand.

@@ -393,6 +393,7 @@ func (r *round) putBatch(records []storage.Record) {
 }
 
 // trimEpisodes deletes a scope's oldest episodes down to 9/10 of the limit.
+// Pinned ones count, and stay.
 func (r *round) trimEpisodes(f *scopeFacts) {
 	type passage struct {
 		id   string
@@ -401,7 +402,9 @@ func (r *round) trimEpisodes(f *scopeFacts) {
 	var all []passage
 	total := int64(0)
 	err := r.scan(f.scope, storage.KindEpisode, "trim episodes", func(m *storage.Memory) {
-		all = append(all, passage{m.ID, int64(len(m.Text))})
+		if !facts.Pinned(m) {
+			all = append(all, passage{m.ID, int64(len(m.Text))})
+		}
 		total += int64(len(m.Text))
 	})
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/remora-proxy/remora/background"
+	"github.com/remora-proxy/remora/persist/facts"
 	"github.com/remora-proxy/remora/storage"
 )
 
@@ -292,6 +293,9 @@ func (s *storer) compare(ctx context.Context, it *item, episodes []storage.Memor
 			continue
 		}
 		e.Text, e.Redactions, e.Tags, e.DeletedAt, e.Trust, e.Priority = m.Text, m.Redactions, m.Tags, m.DeletedAt, m.Trust, m.Priority
+		if facts.Pinned(&m) {
+			e.ExpiresAt = 0
+		}
 	}
 }
 

@@ -136,11 +136,16 @@ func (c Config) saidElsewhere(ctx context.Context, store storage.Store, scope st
 				if isPrivate := func(m *storage.Memory) bool { return slices.Contains(m.Tags, storage.PrivateTag) }; isPrivate(old) || isPrivate(e) {
 					again.Tags = append(again.Tags, storage.PrivateTag)
 				}
+				if Pinned(old) {
+					again.Tags, again.ExpiresAt = append(again.Tags, storage.PinnedTag), 0
+				}
 				kept[old.ID] = &again
 			} else if m.ID != id { // passages come oldest first
 				was := LastSaid(m)
 				last := max(storage.TimeOf(said.Time), was)
-				m.ExpiresAt += last - was
+				if !Pinned(m) {
+					m.ExpiresAt += last - was
+				}
 				setLastSaid(m, last)
 				m.Tags = append(m.Tags, tagSaid+statementMark(id))
 				m.Confidence += (1 - m.Confidence) * confidenceGain

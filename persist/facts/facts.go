@@ -137,6 +137,7 @@ type fact struct {
 	order                  int64        // among statements of the same time, of those audited since the Set was loaded
 	superseded             string       // by which; "" = it is current
 	correction             extract.Correction
+	pinned                 bool
 }
 
 // factOverhead is what a fact takes in addition to its strings, including its
@@ -153,7 +154,7 @@ func parse(m *storage.Memory) *fact {
 	quote, dates, _ := extract.Quotation(m.Text)
 	f := &fact{
 		Statement: extract.ParseStatement(quote),
-		trust:     m.Trust, priority: m.Priority, from: m.EventTime, said: LastSaid(m),
+		trust:     m.Trust, priority: m.Priority, from: m.EventTime, said: LastSaid(m), pinned: Pinned(m),
 	}
 	held := strings.Join([]string{m.ID, m.Provenance.Turn, m.Conversation, m.SupersededBy, dates}, "")
 	take := func(n int) (s string) { s, held = held[:n], held[n:]; return s }
@@ -168,10 +169,13 @@ func (f *fact) after(g *fact) bool {
 }
 
 // value returns what a fact is worth when facts are evicted: its priority,
-// halved with each half-life since it was last said. Superseded and quarantined
-// ones count a quarter.
+// halved with each half-life since it was last said, unless it is pinned.
+// Superseded and quarantined ones count a quarter.
 func (f *fact) value(now storage.Time, halfLife time.Duration) float64 {
-	v := f.priority * math.Exp2(-float64(max(now-f.said, 0))/float64(halfLife.Milliseconds()))
+	v := f.priority
+	if !f.pinned {
+		v *= math.Exp2(-float64(max(now-f.said, 0)) / float64(halfLife.Milliseconds()))
+	}
 	if f.superseded != "" || f.trust == 0 {
 		v /= 4
 	}
@@ -180,7 +184,7 @@ func (f *fact) value(now storage.Time, halfLife time.Duration) float64 {
 
 // Value returns what a stored fact is worth at a time, higher being better.
 func (c Config) Value(m *storage.Memory, now storage.Time) float64 {
-	f := fact{priority: m.Priority, said: LastSaid(m), superseded: m.SupersededBy, trust: m.Trust}
+	f := fact{priority: m.Priority, said: LastSaid(m), superseded: m.SupersededBy, trust: m.Trust, pinned: Pinned(m)}
 	return f.value(now, c.HalfLife)
 }
 

@@ -155,7 +155,10 @@ func (c *Changes) MergeGiven(ctx context.Context, m storage.Memory, turn string)
 	m.EventTime = cmp.Or(m.EventTime, now)
 	m.ValidFrom = cmp.Or(m.ValidFrom, m.EventTime)
 	m.Priority, m.Confidence = cmp.Or(m.Priority, c.cfg.KeepLonger), cmp.Or(m.Confidence, firstConfidence)
-	if m.ExpiresAt == 0 {
+	switch {
+	case Pinned(&m):
+		m.ExpiresAt = 0
+	case m.ExpiresAt == 0:
 		m.ExpiresAt = now + storage.Time(c.cfg.LongRetention.Milliseconds())
 	}
 	m.Provenance.Role = cmp.Or(m.Provenance.Role, storage.RoleUser)
@@ -297,11 +300,7 @@ func (c *Changes) reinforce(m *storage.Memory, from *extract.Candidate, statemen
 	last := max(LastSaid(m), at)
 	setLastSaid(m, last)
 	m.Tags = append(m.Tags, mark)
-	said := func(tag string) bool { return strings.HasPrefix(tag, tagSaid) }
-	for n := countFunc(m.Tags, said); n > maxSaid; n-- {
-		i := slices.IndexFunc(m.Tags, said)
-		m.Tags = slices.Delete(m.Tags, i, i+1)
-	}
+	trimSaid(m)
 	m.Priority = max(m.Priority, from.Score.Total)
 	m.Priority += (1 - m.Priority) * priorityGain
 	m.Confidence += (1 - m.Confidence) * confidenceGain
@@ -309,7 +308,9 @@ func (c *Changes) reinforce(m *storage.Memory, from *extract.Candidate, statemen
 	if m.Priority >= c.cfg.KeepLonger {
 		keep = c.cfg.LongRetention
 	}
-	m.ExpiresAt = max(m.ExpiresAt, at+storage.Time(keep.Milliseconds()))
+	if !Pinned(m) {
+		m.ExpiresAt = max(m.ExpiresAt, at+storage.Time(keep.Milliseconds()))
+	}
 	if f := c.put(*m); at == last {
 		f.order = max(f.order, order)
 	}
@@ -429,8 +430,9 @@ func (c *Changes) Revoke(ctx context.Context, turn, text string, proposed map[st
 }
 
 // Evict deletes the facts of the lowest value beyond Config.Max, and a
-// hundredth more, so that it is not done for every single one. It returns how
-// many it deleted.
+// hundredth more, so that it is not done for every single one. Pinned ones
+// count, and stay, even if there are more of them than Config.Max. It returns
+// how many it deleted.
 func (c *Changes) Evict(now storage.Time) int {
 	limit := c.cfg.Max
 	if len(c.set.byID) <= limit {
@@ -438,12 +440,14 @@ func (c *Changes) Evict(now storage.Time) int {
 	}
 	all := make([]*fact, 0, len(c.set.byID))
 	for _, f := range c.set.byID {
-		all = append(all, f)
+		if !f.pinned {
+			all = append(all, f)
+		}
 	}
 	slices.SortFunc(all, func(a, b *fact) int {
 		return cmp.Or(cmp.Compare(a.value(now, c.cfg.HalfLife), b.value(now, c.cfg.HalfLife)), strings.Compare(a.id, b.id))
 	})
-	all = all[:len(all)-(limit-limit/100)]
+	all = all[:min(len(all), len(c.set.byID)-(limit-limit/100))]
 	for _, f := range all {
 		c.drop(f)
 	}
