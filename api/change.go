@@ -153,15 +153,8 @@ func (s *memories) Update(ctx context.Context, p Principal, t Target, id string,
 	}
 	cause := persist.Cause{By: p.By, Why: d.Why}
 	if d.Text != nil || d.Tags != nil || d.Priority != nil || d.State != nil {
-		private := slices.Contains(m.Tags, storage.PrivateTag)
-		m, err = s.Pipeline.Edit(ctx, m.Scope, id, version, cause, func(m *storage.Memory) error { return d.apply(m) })
-		if err != nil {
+		if m, err = s.edit(ctx, &m, version, cause, d.apply); err != nil {
 			return Memory{}, err
-		}
-		if now := slices.Contains(m.Tags, storage.PrivateTag); now != private {
-			if err := s.spreadPrivate(ctx, &m, now, cause); err != nil {
-				return Memory{}, err
-			}
 		}
 		version = 0
 	}
@@ -179,6 +172,20 @@ func (s *memories) Update(ctx context.Context, p Principal, t Target, id string,
 		return Memory{}, invalid("deleted", "undo brings back what was deleted")
 	}
 	return s.show(&m), nil
+}
+
+// edit changes a memory. If that gives it the tag private, or takes it away, it
+// does the same to all memories of its turn.
+func (s *memories) edit(ctx context.Context, before *storage.Memory, version uint64, cause persist.Cause, change func(*storage.Memory) error) (storage.Memory, error) {
+	private := slices.Contains(before.Tags, storage.PrivateTag)
+	m, err := s.Pipeline.Edit(ctx, before.Scope, before.ID, version, cause, change)
+	if err != nil {
+		return m, err
+	}
+	if now := slices.Contains(m.Tags, storage.PrivateTag); now != private {
+		return m, s.spreadPrivate(ctx, &m, now, cause)
+	}
+	return m, nil
 }
 
 func (d *Patch) apply(m *storage.Memory) error {
@@ -320,7 +327,7 @@ func (s *memories) Feedback(ctx context.Context, p Principal, t Target, id strin
 // Change is one entry of a memory's history.
 type Change struct {
 	At string `json:"at"`
-	// Op is created, edit, delete, undo or superseded.
+	// Op is created, edit, delete, undo, prefer or superseded.
 	Op  string `json:"op"`
 	By  string `json:"by,omitempty"`
 	Why string `json:"why,omitempty"`

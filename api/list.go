@@ -21,7 +21,8 @@ type Filter struct {
 	States       []string // empty = current
 	Used         *bool    // inserted into a request, or never
 	ResourceURI  string
-	Oldest       bool // the oldest first
+	Source       string // "" = any
+	Oldest       bool   // the oldest first
 }
 
 // Memories is a page of memories.
@@ -68,6 +69,9 @@ func (s *memories) compile(ctx context.Context, scope storage.Scope, f Filter) (
 	if err := checkLength("conversation", f.Conversation, storage.MaxScopePart); err != nil {
 		return out, err
 	}
+	if err := checkLength("source", f.Source, storage.MaxScopePart); err != nil {
+		return out, err
+	}
 	if err := checkShare("minPriority", f.MinPriority); err != nil {
 		return out, err
 	}
@@ -100,6 +104,9 @@ func (f *filter) matches(m *storage.Memory) bool {
 		if _, used := f.uses[m.ID]; used != *f.Used {
 			return false
 		}
+	}
+	if f.Source != "" && m.Source != f.Source {
+		return false
 	}
 	if f.ResourceURI != "" && taggedWith(m.Tags, storage.ResourceTag) != f.ResourceURI {
 		return false

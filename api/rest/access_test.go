@@ -27,6 +27,7 @@ type tenancy struct {
 	*rig
 	tenantA                    string // as requests name it
 	memory, passage, exchanges string // ids of A's
+	replaced, request          string // a superseded fact, and a request to forget
 }
 
 // newTenancy gives ada, a user of A, something of everything, and bea of B one
@@ -48,6 +49,15 @@ func newTenancy(t *testing.T) *tenancy {
 	r.settle(t)
 	for _, m := range r.list(t, mine+"&kind=episode") {
 		out.passage = m.ID
+	}
+	out.replaced = r.add(t, mine, "I live near "+marker+".", object{"eventTime": "2026-01-01"}).ID
+	r.add(t, mine, "I live near Porto.", nil)
+	r.send(t, "POST", "/v1/events/message?tenant="+out.tenantA, object{
+		"userId": "ada", "threadId": "t2", "msgId": "m1", "role": "user", "content": "Please forget what I said about the cellar of " + marker + ".",
+	}).want(t, 202)
+	r.settle(t)
+	for _, f := range get[forgetRequests](t, r.send(t, "GET", "/v1/forget-requests?"+mine, nil)).Requests {
+		out.request = f.ID
 	}
 	receipt := &receipt.Receipt{
 		At: storage.TimeOf(time.Now()), Scope: storage.Scope{Tenant: part, App: "default", Project: "default", User: "ada"}, Status: "hit",
@@ -79,6 +89,9 @@ func (y *tenancy) routes() []access {
 		{"GET /v1/memories/{id}", memory, nil, 200, 404, 404},
 		{"GET /v1/memories/{id}/history", memory + "/history", nil, 200, 404, 404},
 		{"GET /v1/memories/{id}/originals", memory + "/originals", nil, 200, 404, 404},
+		{"GET /v1/sources", "/v1/sources", nil, 200, 200, 200},
+		{"GET /v1/contradictions", "/v1/contradictions", nil, 200, 200, 200},
+		{"GET /v1/forget-requests", "/v1/forget-requests", nil, 200, 200, 200},
 		{"POST /v1/memories/search", "/v1/memories/search", object{"query": marker + " boat harbour"}, 200, 200, 200},
 		{"POST /v1/recall", "/v1/recall", object{"message": "Where is the boat " + marker + "?"}, 200, 200, 200},
 		{"POST /v1/context", "/v1/context", object{"namespace": "default"}, 200, 200, 200},
@@ -90,10 +103,19 @@ func (y *tenancy) routes() []access {
 		{"GET /v1/users", "/v1/users", nil, 200, 200, 200},
 		{"GET /v1/exchanges", "/v1/exchanges", nil, 200, 200, 200},
 		{"GET /v1/exchanges/{id}", "/v1/exchanges/" + y.exchanges, nil, 200, 404, 404},
+		{"GET /v1/exchanges/recent", "/v1/exchanges/recent", nil, 200, 200, 200},
+		{"GET /v1/exchanges/{id}/conversation", "/v1/exchanges/" + y.exchanges + "/conversation", nil, 200, 404, 404},
+		{"GET /v1/benefit", "/v1/benefit", nil, 200, 200, 200},
 		{"GET /v1/metrics", "/v1/metrics", nil, 403, 403, 403},
 		{"GET /v1/settings", "/v1/settings", nil, 403, 403, 403},
 		{"POST /v1/login-links", "/v1/login-links", nil, 403, 403, 403},
+		{"POST /v1/memories/{id}/prefer", "/v1/memories/" + y.replaced + "/prefer", nil, 200, 404, 404},
+		{"POST /v1/forget-requests/{id}", "/v1/forget-requests/" + y.request, object{"forget": false}, 200, 404, 404},
+		{"POST /v1/memories/merge", "/v1/memories/merge", object{"ids": []string{y.replaced, y.memory}}, 200, 404, 404},
+		{"POST /v1/memories/{id}/undo", memory + "/undo", nil, 200, 404, 404},
 		{"PATCH /v1/memories/{id}", memory, object{"priority": 0.7}, 200, 404, 404},
+		{"POST /v1/memories/{id}/unwanted", memory + "/unwanted", object{"question": "Which boat is in the harbour?"}, 200, 404, 404},
+		{"DELETE /v1/memories/{id}/unwanted", memory + "/unwanted", nil, 200, 404, 404},
 		{"POST /v1/memories/{id}/feedback", memory + "/feedback", object{"helped": true}, 200, 404, 404},
 		{"POST /v1/memories/{id}/undo", memory + "/undo", nil, 200, 404, 404},
 		{"DELETE /v1/memories/{id}", memory, nil, 200, 404, 404},
@@ -216,7 +238,7 @@ func TestAccessOfOwners(t *testing.T) {
 			if a.status != want {
 				t.Errorf("%s: %s: %d, want %d: %s", who, a.what, a.status, want, a.body)
 			}
-			if c.own == 200 && c.foreign == 200 && !strings.Contains(c.route, "audits") && !strings.Contains(c.route, "users") && !strings.Contains(c.route, "import") && !strings.Contains(a.body, marker) {
+			if c.own == 200 && c.foreign == 200 && !strings.Contains(c.route, "audits") && !strings.Contains(c.route, "users") && !strings.Contains(c.route, "sources") && !strings.Contains(c.route, "benefit") && !strings.Contains(c.route, "import") && !strings.Contains(a.body, marker) {
 				t.Errorf("%s: %s does not have what ada is entitled to: %s", who, a.what, a.body)
 			}
 		}

@@ -202,8 +202,14 @@ func TestContractHasTheMembersOfTheTypes(t *testing.T) {
 		"Users": reflect.TypeFor[api.Users](), "Receipt": reflect.TypeFor[api.Receipt](), "Exchange": reflect.TypeFor[api.Exchange](),
 		"Exchanges": reflect.TypeFor[api.Exchanges](), "Insertion": reflect.TypeFor[receipt.Insertion](), "Span": reflect.TypeFor[fence.Span](),
 		"Candidate": reflect.TypeFor[receipt.Candidate](), "Usage": reflect.TypeFor[receipt.Usage](), "Times": reflect.TypeFor[receipt.Times](),
+		"Money": reflect.TypeFor[api.Money](), "RecentExchanges": reflect.TypeFor[api.RecentExchanges](), "Said": reflect.TypeFor[api.Said](),
+		"Benefit": reflect.TypeFor[api.Benefit](), "Totals": reflect.TypeFor[api.Totals](), "Point": reflect.TypeFor[api.Point](),
+		"Latency": reflect.TypeFor[api.Latency](), "Percentiles": reflect.TypeFor[api.Percentiles](),
 		"Metrics": metrics, "JobMetrics": part("Jobs"), "MemoryMetrics": part("Memories"), "AuditMetrics": part("Audits"),
 		"RejectionMetrics": part("Rejections"), "HealthMetrics": part("Health"), "ReceiptMetrics": part("Receipts"),
+		"Merged": reflect.TypeFor[api.Merged](), "Sources": reflect.TypeFor[api.Sources](),
+		"SourceCount": reflect.TypeFor[api.SourceCount](), "Contradictions": reflect.TypeFor[api.Contradictions](),
+		"Contradiction": reflect.TypeFor[api.Contradiction](), "ForgetRequest": reflect.TypeFor[api.ForgetRequest](),
 		"SystemMetrics": reflect.TypeFor[api.Health](), "Setting": reflect.TypeFor[api.Setting](), "LoginLink": reflect.TypeFor[api.LoginLink](),
 	} {
 		schema := doc.Components.Schemas[name]

@@ -13,7 +13,7 @@ func (c *call) filter() (f api.Filter, err error) {
 	q := c.r.URL.Query()
 	f = api.Filter{
 		Conversation: q.Get("conversation"), Kinds: c.listed("kind"), Tags: q["tag"], Query: q.Get("q"), Since: q.Get("since"), Until: q.Get("until"),
-		States: c.listed("state"), ResourceURI: q.Get("resource_uri"),
+		States: c.listed("state"), ResourceURI: q.Get("resource_uri"), Source: q.Get("source"),
 	}
 	if f.Conversation == "" {
 		f.Conversation = q.Get("threadId")
@@ -186,6 +186,41 @@ func (c *call) feedback() error {
 		return &api.FieldError{Field: "helped", Why: "is required: true or false"}
 	}
 	m, err := c.service.Feedback(c.r.Context(), c.p, c.t, c.r.PathValue("id"), *d.Helped, d.Why)
+	if err != nil {
+		return err
+	}
+	return c.write(http.StatusOK, m)
+}
+
+// unwanted names the example by its words, or by the exchange in which it was
+// asked.
+func (c *call) unwanted() error {
+	var d struct {
+		Question string `json:"question"`
+		Exchange string `json:"exchange"`
+		Why      string `json:"why"`
+	}
+	if err := c.decode(&d); err != nil {
+		return err
+	}
+	var m api.Memory
+	var err error
+	switch id := c.r.PathValue("id"); {
+	case (d.Question == "") == (d.Exchange == ""):
+		return &api.FieldError{Field: "question", Why: "is required, or exchange instead"}
+	case d.Question != "":
+		m, err = c.service.Unwanted(c.r.Context(), c.p, c.t, id, d.Question, d.Why)
+	default:
+		m, err = c.service.UnwantedIn(c.r.Context(), c.p, c.t, id, d.Exchange, d.Why)
+	}
+	if err != nil {
+		return err
+	}
+	return c.write(http.StatusOK, m)
+}
+
+func (c *call) wantedAgain() error {
+	m, err := c.service.WantedAgain(c.r.Context(), c.p, c.t, c.r.PathValue("id"), c.r.URL.Query().Get("why"))
 	if err != nil {
 		return err
 	}

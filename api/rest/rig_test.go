@@ -80,6 +80,7 @@ func byKey() identity.Config {
 type options struct {
 	who        identity.Config
 	rules      []policy.Rule
+	prices     []api.Price
 	pipeline   func(*persist.Config)
 	noReceipts bool
 	loginLink  func() (string, time.Time) // nil = one that is always the same
@@ -130,7 +131,7 @@ func newRig(t testing.TB, o options) *rig {
 		}
 	}
 	r.engine = recall.New(cfg, store, log, nil)
-	r.receipts = receipt.NewRecorder(store, time.Hour, log)
+	r.receipts = receipt.NewRecorder(store, 30*24*time.Hour, log)
 	r.receipts.Redact = redact.NewCache(red).Redact
 	r.pipeline = persist.New(own, store, store, index{r.engine, r.receipts}, red, log, nil)
 	r.resolver = identity.New(o.who, nil)
@@ -141,7 +142,7 @@ func newRig(t testing.TB, o options) *rig {
 	running.Go(func() { r.receipts.Run(ctx) })
 	t.Cleanup(func() { cancel(); running.Wait() })
 	deps := api.Deps{
-		Store: store, Pipeline: r.pipeline, Engine: r.engine, Recall: cfg, Identity: r.resolver, Policy: policy.New(o.rules), Receipts: r.receipts,
+		Store: store, Pipeline: r.pipeline, Engine: r.engine, Recall: cfg, Identity: r.resolver, Policy: policy.New(o.rules), Receipts: r.receipts, Prices: o.prices,
 		Redact: redact.NewCache(red).Redact, Placeholder: red.IsPlaceholder, Log: log,
 		HidesSecret: func(text string) bool {
 			redacted, _ := red.Redact(text)

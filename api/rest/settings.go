@@ -2,7 +2,7 @@ package rest
 
 import "net/http"
 
-func (c *call) settings() error {
+func listSettings(c *call) error {
 	list, err := c.service.Settings(c.r.Context(), c.p)
 	if err != nil {
 		return err
@@ -10,7 +10,7 @@ func (c *call) settings() error {
 	return c.write(http.StatusOK, map[string]any{"settings": list})
 }
 
-func (c *call) loginLink() error {
+func makeLoginLink(c *call) error {
 	link, err := c.service.LoginLink(c.r.Context(), c.p)
 	if err != nil {
 		return err

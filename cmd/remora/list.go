@@ -24,7 +24,8 @@ func listCommand() command {
 		summary: "show what is remembered, and of whom",
 		usage: `remora list             what is remembered, oldest first: id, day, kind, text
                                with [--kind KIND] [--tag TAG] [--q WORDS] [--state STATE] [--since TIME] [--until TIME]
-                               [--used] [--never-used] [--limit N], with [--quarantined] only what is kept for review,
+                               [--source SOURCE] [--used] [--never-used] [--limit N],
+                               with [--quarantined] only what is kept for review,
                                with [--conversation ID] what was said in that one
        remora list --users     of whom something is remembered, and how much
        remora list --forget    what users asked to forget in a conversation, and the facts that they seem to mean
@@ -54,6 +55,7 @@ func listMemories(f *pflag.FlagSet) runner {
 	f.StringVar(&v.Conversation, "conversation", "", "show only what was said in the conversation of this `id`")
 	kindFlag(f, &v.Kinds)
 	tagFlag(f, &v.Tags, "only with this `tag`; may be repeated")
+	f.StringVar(&v.Source, "source", "", "only what came in through this `surface`, such as proxy, api or import")
 	f.StringVar(&v.Query, "q", "", "only with all of these `words`")
 	repeated(f, &v.States, "state", "only in this `state`: current, superseded, quarantined or deleted; may be repeated (default: all but deleted)")
 	f.StringVar(&v.Since, "since", "", "only of this `time` or later, as RFC 3339 or a day")

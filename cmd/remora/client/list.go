@@ -18,9 +18,10 @@ type List struct {
 	Kinds, Tags, States []string
 	Query, Since, Until string
 	Conversation        string
-	Quarantined         bool // those in quarantine alone
-	Used, NeverUsed     bool // inserted into a request, or never
-	Limit               int  // the newest of each user; 0 = all
+	Source              string // exactly
+	Quarantined         bool   // those in quarantine alone
+	Used, NeverUsed     bool   // inserted into a request, or never
+	Limit               int    // the newest of each user; 0 = all
 }
 
 // maxListed bounds Limit: that many memories are held.
@@ -28,7 +29,7 @@ const maxListed = 10_000
 
 // Filters reports whether memories are selected.
 func (l *List) Filters() bool {
-	return l.Quarantined || l.Conversation != "" || len(l.Kinds)+len(l.Tags)+len(l.States) > 0 || l.Query != "" ||
+	return l.Quarantined || l.Conversation != "" || l.Source != "" || len(l.Kinds)+len(l.Tags)+len(l.States) > 0 || l.Query != "" ||
 		l.Since != "" || l.Until != "" || l.Used || l.NeverUsed || l.Limit != 0
 }
 
@@ -56,7 +57,7 @@ func (l *List) Run(ctx context.Context, s *Session) error {
 
 func (l *List) filter() (url.Values, error) {
 	q := url.Values{"limit": {fmt.Sprint(maxPage)}, "order": {"oldest"}, "kind": l.Kinds, "tag": l.Tags, "state": l.States}
-	for name, v := range map[string]string{"q": l.Query, "since": l.Since, "until": l.Until, "conversation": l.Conversation} {
+	for name, v := range map[string]string{"q": l.Query, "since": l.Since, "until": l.Until, "conversation": l.Conversation, "source": l.Source} {
 		if v != "" {
 			q.Set(name, v)
 		}

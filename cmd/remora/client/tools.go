@@ -59,6 +59,7 @@ func filterQuery(f *api.Filter) url.Values {
 	q := url.Values{"kind": f.Kinds, "tag": f.Tags, "state": f.States}
 	for name, v := range map[string]string{
 		"conversation": f.Conversation, "q": f.Query, "since": f.Since, "until": f.Until, "resource_uri": f.ResourceURI,
+		"source": f.Source,
 	} {
 		if v != "" {
 			q.Set(name, v)
