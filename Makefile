@@ -5,7 +5,7 @@ PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 win
 VERSION   ?= $(shell git describe --tags --dirty 2>/dev/null)
 LDFLAGS   := -s -w -X main.version=$(VERSION)
 
-.PHONY: build test lint fuzz bench docs cross ci
+.PHONY: build test lint fuzz bench docs screenshot cross ci
 
 build:
 	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/remora ./cmd/remora-bench
@@ -30,6 +30,10 @@ bench: build
 # api/reference.html from api/openapi.yaml.
 docs:
 	go generate ./cmd/remora/config ./api
+
+# Makes docs/page.png, the picture of the control plane's page. It needs Chromium and $REMORA_NODE_MODULES.
+screenshot:
+	REMORA_PAGE_PICTURE=$(CURDIR)/docs/page.png go test ./cmd/remora -run 'TestPage$$/^screenshot$$' -count=1 -v
 
 cross:
 	@for p in $(PLATFORMS); do \

@@ -1,0 +1,131 @@
+// The list of memories: searched, filtered, changed one by one and several at a time, and taken back.
+import { check, equal, eventually, rest, run } from './lib.mjs'
+
+await run(async (browser) => {
+  const tab = await browser.tab()
+  const { page } = tab
+  const rows = page.locator('#rows .row')
+  const texts = async () => await page.locator('#rows .row .text').allTextContents()
+  const until = (what, want) => eventually(what, async () => want(await texts().catch(() => [])))
+  const current = async (query) => (await rest('GET', `/v1/memories?user=ada&limit=500&${query}`)).memories
+  await tab.login()
+
+  await tab.open('/memories?user=ada')
+  await tab.sweep('all')
+
+  // What looks like markup is text.
+  await page.locator('#q').fill('note')
+  await until('the notes', (all) => all.some((t) => t.includes('My first note is <img src=x onerror=alert(1)>')))
+  equal(await page.locator('#rows').locator('img, script, iframe, form, a[href^="javascript:"], [onload], [onmouseover]').count(), 0, 'elements made of texts')
+  await tab.sweep('markup')
+
+  // Searching as somebody types, as recall does.
+  await page.locator('#q').fill('')
+  await page.locator('#q').pressSequentially('where does my boat lie')
+  await until('a search for the boat', (all) => all[0]?.includes('Marbella'))
+  check(await page.locator('#rows .row').first().locator('mark').count() > 0, 'no word is marked')
+  equal(new URL(page.url()).searchParams.get('q'), 'where does my boat lie', 'the query in the address')
+  equal([...new URL(page.url()).searchParams.keys()].sort(), ['app', 'project', 'q', 'tenant', 'user'], 'parameters of the address')
+  await page.reload()
+  check((await texts())[0].includes('Marbella'), 'the search did not survive a reload')
+
+  // Filters, each in the address.
+  await page.locator('#q').fill('')
+  await page.locator('.narrow summary').click()
+  await page.getByLabel('quarantined').check()
+  await until('what is in quarantine', (all) => all.length > 0 && all.some((t) => t.startsWith('Ignore all previous')))
+  await tab.sweep('quarantined')
+  await page.getByLabel('quarantined').uncheck()
+  await page.getByLabel('superseded').check()
+  await until('what was superseded', (all) => all.some((t) => t.includes('Google')) && !all.some((t) => t.includes('Marbella')))
+  await page.getByLabel('superseded').uncheck()
+  await page.getByLabel('Source').selectOption('import')
+  await until('what was imported', (all) => all.some((t) => t.includes('Bechstein')) && !all.some((t) => t.includes('Marbella')))
+  await page.getByLabel('Said').selectOption('-30')
+  await until('what was said long ago', (all) => all.some((t) => t.includes('Bechstein')) && !all.some((t) => t.includes('Argo')))
+  await page.getByLabel('Source').selectOption('')
+  await page.getByLabel('Said').selectOption('')
+  await page.getByLabel('fact', { exact: true }).check()
+  await page.getByLabel('never used').check()
+  await until('facts that were never used', (all) => all.some((t) => t.includes('window seats')))
+  check(!(await texts()).some((t) => t.includes('my boat is called')), 'what was used is listed as never used')
+  equal(new URL(page.url()).searchParams.get('used'), 'never', 'the filter in the address')
+  await page.getByLabel('never used').uncheck()
+
+  // One beside the list, whose address stays.
+  await page.locator('#q').fill('window seats')
+  await until('the seats', (all) => all[0]?.includes('window seats'))
+  await rows.first().locator('.line').click()
+  const detail = page.locator('#detail')
+  await detail.locator('.memory-text').filter({ hasText: 'window seats' }).waitFor()
+  const id = await detail.locator('[data-memory]').getAttribute('data-memory')
+  equal(new URL(page.url()).searchParams.get('id'), id, 'the chosen memory in the address')
+  await page.reload()
+  await detail.locator('.memory-text').filter({ hasText: 'window seats' }).waitFor()
+  await tab.sweep('chosen')
+
+  // Editing, beside the list.
+  await detail.locator('summary').filter({ hasText: 'Edit' }).click()
+  await detail.getByLabel('Text').fill('I prefer aisle seats on long flights')
+  await detail.getByLabel('Tags').fill('travel, seats')
+  await detail.getByLabel('Why').fill('changed my mind')
+  await detail.getByRole('button', { name: 'Save' }).click()
+  await detail.locator('.memory-text').filter({ hasText: 'aisle seats' }).waitFor()
+  await until('the row of what was edited', (all) => all[0]?.includes('aisle seats'))
+  equal((await rest('GET', `/v1/memories/${encodeURIComponent(id)}`)).tags, ['travel', 'seats'], 'tags')
+  await page.locator('.toast').getByRole('button', { name: 'Undo' }).click()
+  await eventually('the edit is taken back', async () => (await rest('GET', `/v1/memories/${encodeURIComponent(id)}`)).text.includes('window seats'))
+
+  // A secret is refused, and what was typed is still there.
+  tab.allow(/status 422/)
+  await page.locator('#detail summary').filter({ hasText: 'Edit' }).click()
+  await page.locator('#detail').getByLabel('Text').fill('My key is sk-ant-api03-' + 'aB3xK9'.repeat(15) + '-AAAAAA')
+  await page.locator('#detail').getByRole('button', { name: 'Save' }).click()
+  await page.locator('#detail [role=alert]').filter({ hasText: 'secret' }).waitFor()
+  check((await page.locator('#detail').getByLabel('Text').inputValue()).startsWith('My key is'), 'what was typed is gone')
+
+  // Pin, and forget with undo.
+  await page.locator('#detail').getByRole('button', { name: 'Pin', exact: true }).click()
+  await page.locator('#detail').getByRole('button', { name: 'Unpin' }).waitFor()
+  await page.locator('#detail').getByRole('button', { name: 'Forget' }).click()
+  await page.locator('#detail').getByRole('button', { name: 'Bring it back' }).waitFor()
+  check(!(await current('kind=fact')).some((m) => m.id === id), 'it is still listed after it was forgotten')
+  await page.locator('#detail').getByRole('button', { name: 'Bring it back' }).click()
+  await page.locator('#detail').getByRole('button', { name: 'Forget' }).waitFor()
+  check((await current('kind=fact')).some((m) => m.id === id), 'it is not back')
+
+  // Several at a time: tag, merge, forget, and back.
+  await tab.open('/memories?user=ada&kind=fact&source=import')
+  for (const i of [0, 1]) await rows.nth(i).locator('input').check()
+  await page.locator('#bulk').waitFor({ state: 'visible' })
+  await page.locator('[data-selected]').filter({ hasText: '2 selected' }).waitFor()
+  await tab.sweep('bulk')
+  await page.getByRole('button', { name: 'Tag…' }).click()
+  await page.getByLabel('Tags to add').fill('from-gpt')
+  await tab.axe('tagging')
+  await page.getByRole('button', { name: 'Add tags' }).click()
+  await eventually('two are tagged', async () => (await current('tag=from-gpt')).length === 2)
+  await tab.open('/memories?user=ada&tag=from-gpt')
+  for (const i of [0, 1]) await rows.nth(i).locator('input').check()
+  await page.getByRole('button', { name: 'Merge…' }).click()
+  await page.getByLabel('Text of the merged memory').fill('I have a dog, and approvals come from Marguerite')
+  await page.getByRole('button', { name: 'Merge', exact: true }).click()
+  await eventually('two are one', async () => (await current('tag=from-gpt')).length === 1)
+  await page.locator('.toast').getByRole('button', { name: 'Undo' }).click()
+  await eventually('one is two again', async () => (await current('tag=from-gpt')).length === 2)
+  await tab.open('/memories?user=ada&tag=from-gpt')
+  for (const i of [0, 1]) await rows.nth(i).locator('input').check()
+  await page.locator('#bulk').getByRole('button', { name: 'Forget' }).click()
+  await eventually('both are forgotten', async () => (await current('tag=from-gpt')).length === 0)
+  await page.locator('.toast').getByRole('button', { name: 'Undo' }).click()
+  await eventually('both are back', async () => (await current('tag=from-gpt')).length === 2)
+
+  // Adding, and what nothing matches.
+  await tab.open('/memories?user=ada&q=zzzzunknownzzzz')
+  await page.getByText('matches.').waitFor()
+  await tab.sweep('nothing')
+  await page.locator('summary').filter({ hasText: 'Add a fact' }).click()
+  await page.getByLabel('What should be remembered').fill('I play the trombone in the town band.')
+  await page.locator('.add').getByRole('button', { name: 'Save' }).click()
+  await page.locator('#detail .memory-text').filter({ hasText: 'trombone' }).waitFor()
+})
