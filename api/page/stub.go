@@ -16,16 +16,9 @@ func (c *call) receipt() error      { return c.notYet("Receipt", "live") }
 func (c *call) unwanted() error     { return nil }
 func (c *call) review() error       { return c.notYet("Review", "review") }
 func (c *call) answerReview() error { return nil }
-func (c *call) try() error          { return c.notYet("Try", "try") }
 func (c *call) people() error       { return c.notYet("People", "people") }
 func (c *call) export() error       { return nil }
 func (c *call) askErase() error     { return nil }
 func (c *call) erase() error        { return nil }
 func (c *call) benefit() error      { return c.notYet("Benefit", "benefit") }
-func (c *call) imports() error      { return c.notYet("Import", "import") }
-func (c *call) upload() error       { return nil }
-func (c *call) runImport() error    { return nil }
-func (c *call) importState() error  { return nil }
 func (c *call) health() error       { return c.notYet("Health", "health") }
-
-type uploads struct{}
