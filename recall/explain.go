@@ -1,6 +1,10 @@
 package recall
 
-import "context"
+import (
+	"context"
+
+	"github.com/remora-proxy/remora/recall/query"
+)
 
 // Names of the parts of a score. Those with a term and PartVector are addends,
 // the others are factors.
@@ -40,7 +44,7 @@ func (e *searcher) explainLeftOut(ctx context.Context, ix *index, req *Request, 
 	}
 	f := filter{ix: ix, noPrivate: req.NoPrivate, allow: req.Allow}
 	if ix.unwanted && !req.Unwanted {
-		f.asked = e.askedWords(req.words())
+		f.asked = query.AskedWords(e.analyzer, req.words())
 	}
 	for i := range all.Memories {
 		m := &all.Memories[i]

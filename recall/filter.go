@@ -2,7 +2,9 @@ package recall
 
 import (
 	"slices"
+	"strings"
 
+	"github.com/remora-proxy/remora/recall/query"
 	"github.com/remora-proxy/remora/storage"
 )
 
@@ -38,7 +40,7 @@ func (e *searcher) filter(ix *index, req *Request, f *filter) {
 	}
 	f.noPrivate, f.allow = req.NoPrivate && ix.private, req.Allow
 	if ix.unwanted && !req.Unwanted {
-		f.asked = e.askedWords(req.words())
+		f.asked = query.AskedWords(e.analyzer, req.words())
 	}
 	f.episodes = f.everyone || slices.Contains(scopes, CurrentChat)
 	if !f.everyone && req.Conversation != "" {
@@ -185,4 +187,30 @@ func (f *filter) carries(t *turn) bool {
 	}
 	chain, ok := (chains{f.ix}).chainOf(t)
 	return ok && slices.Contains(f.chains, chain)
+}
+
+// UnwantedTag returns the tag of a memory that is not wanted for questions such
+// as this one: see query.UnwantedTag.
+func (e *Engine) UnwantedTag(question string) (tag string, ok bool) {
+	return query.UnwantedTag(e.analyzer, question)
+}
+
+// isUnwanted reports whether a memory of the turn is not wanted for questions
+// such as this one. What was said in one exchange is not torn apart.
+func (f *filter) isUnwanted(t *turn) bool {
+	if len(f.asked) == 0 || t.flags&turnUnwanted == 0 {
+		return false
+	}
+	for i := t.mem; i < t.mem+int32(t.count); i++ {
+		_, tags := f.ix.labels(i)
+		if slices.ContainsFunc(tags, func(tag string) bool { return query.IsExampleOf(tag, f.asked) }) {
+			f.leftOut = true
+			return true
+		}
+	}
+	return false
+}
+
+func hasUnwantedTag(m *storage.Memory) bool {
+	return slices.ContainsFunc(m.Tags, func(tag string) bool { return strings.HasPrefix(tag, storage.UnwantedTag) })
 }
