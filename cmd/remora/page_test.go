@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -61,6 +62,7 @@ var pageHelpers = []string{"lib", "screenshot"}
 func TestPage(t *testing.T) {
 	if os.Getenv("REMORA_PAGE_STAY") != "" {
 		t.Run("stay", stayPage)
+		return
 	}
 	if testing.Short() {
 		t.Skip("starts processes")
@@ -161,7 +163,7 @@ func (p pageTools) run(t *testing.T, r *pageRig, file string, env ...string) {
 // stayPage has a seeded Remora run until it is interrupted.
 func stayPage(t *testing.T) {
 	interrupted := make(chan os.Signal, 1)
-	signal.Notify(interrupted, os.Interrupt)
+	signal.Notify(interrupted, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer signal.Stop(interrupted)
 	many := 0
 	if os.Getenv("REMORA_PAGE_STAY") == "many" {

@@ -68,7 +68,7 @@ class Browser {
     this.engine = await chromium.launch({
       executablePath: process.env.REMORA_CHROMIUM || '/usr/bin/chromium',
       args: ['--headless=new', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
-        '--disable-component-update', '--disable-sync', `--disk-cache-dir=${this.profile}`],
+        '--disable-component-update', '--disable-sync', '--disable-breakpad', '--disable-crash-reporter', `--disk-cache-dir=${this.profile}`],
     })
   }
 
@@ -157,7 +157,7 @@ class Tab {
       await this.open(to.pathname + to.search)
       await this.page.waitForURL((now) => now.pathname === '/', { timeout: patience }) // by a page that leads on
     } else {
-      await this.open('/login')
+      equal((await this.open('/login')).status(), 200, 'status of /login')
       await this.page.locator('[name=key]').fill(key)
       await Promise.all([
         this.page.waitForURL((to) => to.pathname !== '/login', { timeout: patience }),

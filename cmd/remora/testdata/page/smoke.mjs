@@ -28,6 +28,9 @@ await run(async (browser) => {
   equal((await tab.open('/reference')).status(), 200, 'status of the reference')
   await tab.sweep('reference')
 
+  await (await browser.tab()).login()
+  await (await browser.tab()).login({ link: true })
+
   // A tab with faults of each kind.
   const faulty = await browser.tab()
   const policy = "default-src 'none'; script-src 'self'; require-trusted-types-for 'script'"
@@ -49,6 +52,7 @@ await run(async (browser) => {
   for (const part of ['a dialog opened: alert 1', 'deliberate', '/nothing-there: status 4']) {
     await eventually(part, async () => faulty.problems.some((p) => p.includes(part)))
   }
+  check((await refused('a tab with problems', () => browser.fail())).includes('deliberate'), 'the wrong error of a tab with problems')
   faulty.problems.length = 0
 
   const answer = await say({ user: 'ada', conversation: 'smoke', text: 'What is my boat called?', memory: 'observe' })
