@@ -16,9 +16,3 @@ func (c *call) receipt() error      { return c.notYet("Receipt", "live") }
 func (c *call) unwanted() error     { return nil }
 func (c *call) review() error       { return c.notYet("Review", "review") }
 func (c *call) answerReview() error { return nil }
-func (c *call) people() error       { return c.notYet("People", "people") }
-func (c *call) export() error       { return nil }
-func (c *call) askErase() error     { return nil }
-func (c *call) erase() error        { return nil }
-func (c *call) benefit() error      { return c.notYet("Benefit", "benefit") }
-func (c *call) health() error       { return c.notYet("Health", "health") }

@@ -41,6 +41,7 @@ func functions() template.FuncMap {
 		"times":    func(a, b any) float64 { return number(a) * number(b) },
 		"bars":     barsOf,
 		"lines":    blockLines,
+		"code":     codeOf,
 	}
 }
 

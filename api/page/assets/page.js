@@ -24,18 +24,22 @@ document.addEventListener('htmx:config:request', (event) => {
   for (const [name, value] of [...request.body]) if (value === '') request.body.delete(name);
 });
 
-document.addEventListener('htmx:after:swap', (event) => {
-  const target = event.detail.ctx?.target ?? event.target;
-  if (target?.id === 'detail') {
-    const id = one('[data-memory]', target)?.dataset.memory ?? '';
-    if (one('#results')) {
-      setParameter('id', id);
-      for (const line of all('#rows .line')) line.toggleAttribute('aria-current', line.dataset.id === id);
-      for (const line of all('#rows .line[aria-current]')) line.setAttribute('aria-current', 'true');
-    }
+// markChosen marks the memory beside the list in the list, and in the address.
+function markChosen() {
+  if (!one('#results') || !one('#detail')) return;
+  const id = one('#detail [data-memory]')?.dataset.memory ?? '';
+  setParameter('id', id);
+  for (const line of all('#rows .line')) {
+    if (line.dataset.id === id) line.setAttribute('aria-current', 'true');
+    else line.removeAttribute('aria-current');
   }
+}
+
+document.addEventListener('htmx:after:swap', () => {
+  markChosen();
   watchToasts();
 });
+document.addEventListener('htmx:after:history:replace', markChosen);
 
 // --- messages ------------------------------------------------------------
 
@@ -153,27 +157,75 @@ function live() {
 // --- charts --------------------------------------------------------------
 
 // Each chart's data is in a <script type="application/json"> within it:
-// {x: [seconds], series: [{name, values, tone}], unit, stacked}.
+// {x: [seconds], series: [{name, values, tone, dash}], unit, max, stacked}.
+// Its numbers are in a table below, too, which is open without this script.
+
+// colour returns a colour of the stylesheet as the canvas understands it.
+function colour(name) {
+  const probe = document.body.appendChild(document.createElement('i'));
+  probe.style.color = `var(--${name})`;
+  const found = getComputedStyle(probe).color;
+  probe.remove();
+  return found;
+}
+
+const written = (v, unit) => v == null ? '–' : v.toLocaleString('en', { maximumFractionDigits: v < 10 ? 2 : 0 }) + (unit ?? '');
+
+// named writes the time of a step, in UTC.
+function named(at, hours) {
+  return new Date(at * 1000).toLocaleString('en-GB', { timeZone: 'UTC', ...(hours ? { hour: '2-digit', minute: '2-digit' } : { day: 'numeric', month: 'short' }) });
+}
+
+// stacked returns series that lie on top of each other, the highest first: what
+// is drawn later covers the lower part of it.
+function stacked(series) {
+  const sums = series[0].values.map(() => 0);
+  return series.map((s) => ({ ...s, raw: s.values, values: s.values.map((v, i) => (sums[i] += v ?? 0)) })).reverse();
+}
+
+function draw(box) {
+  const data = JSON.parse(one('script', box).textContent);
+  const series = data.stacked ? stacked(data.series) : data.series;
+  const step = data.x.length > 1 ? data.x[1] - data.x[0] : 3600;
+  const axis = { stroke: colour('ink-2'), grid: { stroke: colour('line'), width: 1 }, ticks: { show: false }, font: '12px ' + getComputedStyle(document.body).fontFamily };
+  one('.uplot', box)?.remove();
+  new uPlot({
+    width: box.clientWidth, height: 190, cursor: { y: false, drag: { x: false, y: false } }, tzDate: (at) => uPlot.tzDate(new Date(at * 1000), 'Etc/UTC'),
+    scales: {
+      x: { range: (u, low, high) => [low - step / 2, high + step / 2] },
+      y: { range: (u, low, high) => [0, data.max ?? Math.max((high ?? 0) * 1.1, 1)] },
+    },
+    series: [
+      { label: step < 86400 ? 'Hour' : 'Day', value: (u, at) => at == null ? '–' : named(at, step < 86400) },
+      ...series.map((s) => ({
+        label: s.name, stroke: colour(s.tone), width: data.stacked ? 0 : 2, points: { show: !data.stacked, size: 6, fill: colour(s.tone) }, dash: s.dash ? [5, 4] : undefined,
+        fill: data.stacked ? colour(s.tone) : undefined, paths: data.stacked ? uPlot.paths.bars({ size: [0.7, 48] }) : undefined,
+        value: (u, v, n, i) => i == null ? '–' : written((s.raw ?? s.values)[i], data.unit),
+      })),
+    ],
+    axes: [{ ...axis, space: 64, incrs: (step < 86400 ? [1, 2, 3, 4, 6, 12, 24] : [24, 48, 72, 168, 336]).map((hours) => hours * 3600), values: (u, times) => times.map((at) => named(at, step < 86400)) }, { ...axis, size: 56, values: (u, values) => values.map((v) => written(v, data.unit)) }],
+  }, [data.x, ...series.map((s) => s.values)], box);
+}
+
 function charts() {
   if (!window.uPlot) return;
-  for (const box of all('.chart')) {
-    const data = JSON.parse(one('script', box).textContent);
-    const style = getComputedStyle(document.documentElement);
-    const colour = (name) => style.getPropertyValue('--' + name).trim();
-    const axis = { stroke: colour('ink-2'), grid: { stroke: colour('line'), width: 1 }, ticks: { show: false }, font: '12px ' + style.getPropertyValue('--sans') };
-    const make = () => {
-      one('.uplot', box)?.remove();
-      new uPlot({
-        width: box.clientWidth, height: 180, legend: { live: true }, cursor: { y: false },
-        scales: { y: { range: (u, low, high) => [0, data.max ?? Math.max(high * 1.1, 1)] } },
-        series: [{}, ...data.series.map((s) => ({ label: s.name, stroke: colour(s.tone), width: 2, points: { size: 5 }, fill: s.fill ? colour(s.tone + '-soft') : undefined, value: (u, v) => v == null ? '–' : v.toLocaleString('en', { maximumFractionDigits: 2 }) + (data.unit ?? '') }))],
-        axes: [axis, { ...axis, size: 52, values: (u, values) => values.map((v) => v.toLocaleString('en') + (data.unit ?? '')) }],
-      }, [data.x, ...data.series.map((s) => s.values)], box);
-    };
-    make();
-    new ResizeObserver((entries) => { if (Math.abs(entries[0].contentRect.width - (one('.uplot', box)?.clientWidth ?? 0)) > 8) make(); }).observe(box);
+  for (const table of all('details[data-close-with-script]')) { table.open = false; delete table.dataset.closeWithScript; }
+  for (const box of all('.chart:not([data-drawn])')) {
+    box.dataset.drawn = '';
+    draw(box);
+    new ResizeObserver(() => { if (box.isConnected && Math.abs(box.clientWidth - one('.uplot', box).clientWidth) > 2) draw(box); }).observe(box);
   }
 }
+
+document.addEventListener('htmx:after:swap', charts);
+matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => { if (window.uPlot) all('.chart').forEach(draw); });
+
+// --- health --------------------------------------------------------------
+
+// What reads itself again does so only while somebody can see it.
+document.addEventListener('htmx:before:request', (event) => {
+  if (document.hidden && event.detail.ctx?.sourceElement?.matches('[data-while-visible]')) event.preventDefault();
+});
 
 // --- files ---------------------------------------------------------------
 
