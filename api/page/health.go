@@ -262,10 +262,10 @@ func duration(seconds int64) string {
 	return fmt.Sprintf("%d days %d h", seconds/86400, seconds%86400/3600)
 }
 
-// LastAudit says how long ago the last audit was.
+// LastAudit says how long ago the last audit was, "" if there was none.
 func (v healthView) LastAudit() string {
 	if v.Metrics.Health.LastAuditMSAgo < 0 {
-		return "none yet"
+		return ""
 	}
 	return duration(v.Metrics.Health.LastAuditMSAgo/1000) + " ago"
 }

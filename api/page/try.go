@@ -173,7 +173,7 @@ func whyNothing(a *api.Answer, who string) string {
 	case a.Memory == memoryOff:
 		return "The policy switches memory off for this upstream and model."
 	case a.Considered == 0 && len(a.Cut) == 0:
-		return "Nothing that is remembered of " + who + " has a word in common with the message."
+		return "The message is small talk, or nothing that is remembered of " + who + " has a word in common with it."
 	case reason == "empty":
 		return "The message is small talk, for which nothing is looked up."
 	case a.Relevance < a.Gate || reason == "gate":

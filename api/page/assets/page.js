@@ -101,7 +101,7 @@ function press(key, event) {
 
 document.addEventListener('change', (event) => {
   if (!event.target.matches('[form=bulk]')) return;
-  const n = all('#rows input:checked').length;
+  const n = all('[form=bulk]:checked').length;
   const label = one('[data-selected]');
   if (label) label.textContent = n + ' selected:';
 });
