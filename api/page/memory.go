@@ -173,11 +173,12 @@ func differences(h api.History) []change {
 
 func decimal(v float64) string { return strconv.FormatFloat(v, 'f', 2, 64) }
 
+var editOps = map[diffmatchpatch.Operation]string{diffmatchpatch.DiffInsert: "ins", diffmatchpatch.DiffDelete: "del", diffmatchpatch.DiffEqual: "same"}
+
 func editsOf(before, after string) (out []edit) {
 	d := diffmatchpatch.New()
 	for _, part := range d.DiffCleanupSemantic(d.DiffMain(before, after, false)) {
-		op := map[diffmatchpatch.Operation]string{diffmatchpatch.DiffInsert: "ins", diffmatchpatch.DiffDelete: "del", diffmatchpatch.DiffEqual: "same"}[part.Type]
-		out = append(out, edit{op, part.Text})
+		out = append(out, edit{editOps[part.Type], part.Text})
 	}
 	return out
 }
@@ -352,6 +353,9 @@ func (c *call) bulk(form url.Values) (flash, error) {
 		merged, err := c.service.Merge(c.ctx, c.p, c.whose, ids, strings.TrimSpace(form.Get("text")), why)
 		return flash{Text: plural(len(ids), "memory", "memories") + " merged.", Undo: append([]string{merged.Memory.ID}, merged.Deleted...)}, err
 	}
+	if form.Get("do") == "undo" {
+		return c.undoMany(ids, why)
+	}
 	changed := 0
 	for _, id := range ids {
 		m, err := c.service.Get(c.ctx, c.p, c.whose, id, true)
@@ -363,16 +367,28 @@ func (c *call) bulk(form url.Values) (flash, error) {
 			one = url.Values{"do": {"save"}, "text": {m.Text}, "tags": {strings.Join(append(slices.Clone(m.Tags), tagsOf(form.Get("tags"))...), ",")}, "why": {why}}
 		}
 		if _, err := c.change(&m, one); err != nil {
-			if form.Get("do") == "undo" && (errors.Is(err, api.ErrNotFound) || errors.Is(err, api.ErrGone)) {
-				continue // came back with another
-			}
 			return flash{Text: plural(changed, "memory", "memories") + " changed; then: " + sentence(api.Detail(err)), Bad: true, Undo: ids[:changed]}, nil
 		}
 		changed++
 	}
-	done := flash{Text: plural(changed, "memory", "memories") + " changed.", Undo: ids}
-	if form.Get("do") == "undo" {
-		done = flash{Text: "Taken back."}
+	return flash{Text: plural(changed, "memory", "memories") + " changed.", Undo: ids}, nil
+}
+
+// undoMany takes back the last change of several memories. Those that come back
+// with another, because they were forgotten together, are left alone then.
+func (c *call) undoMany(ids []string, why string) (flash, error) {
+	back := map[string]bool{}
+	for _, id := range ids {
+		if back[id] {
+			continue
+		}
+		restored, err := c.service.Undo(c.ctx, c.p, c.whose, id, why)
+		if err != nil {
+			return flash{}, err
+		}
+		for i := range restored {
+			back[restored[i].ID] = true
+		}
 	}
-	return done, nil
+	return flash{Text: "Taken back."}, nil
 }

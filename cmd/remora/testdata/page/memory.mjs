@@ -38,16 +38,17 @@ await run(async (browser) => {
   await page.locator('.memory-text').filter({ hasText: 'blue' }).waitFor()
 
   // Where it comes from, and where it was used.
-  const boat = await find('Marbella')
-  await tab.open(own(boat))
+  const question = 'What is my boat called, and where does it lie?'
+  const asked = (await rest('GET', '/v1/exchanges?user=ada&status=injected&limit=100')).exchanges.find((x) => x.query === question)
+  await tab.open(`/memories/${encodeURIComponent(asked.inserted[0].spans[0].id)}?user=ada`)
   await page.locator('.talk .said.user').filter({ hasText: 'my boat is called Marbella' }).waitFor()
   await tab.sweep('origin')
   const uses = page.locator('section', { has: page.getByRole('heading', { name: 'Where it was used' }) })
-  await uses.getByText('What is my boat called, and where does it lie?').click()
-  check(new URL(page.url()).pathname.startsWith('/exchanges/'), 'a use does not lead to its receipt')
+  await uses.getByText(question).click()
+  await page.waitForURL((to) => to.pathname === `/exchanges/${asked.id}`)
 
   // Originals, behind a click.
-  const mail = await find('e-mail address')
+  const mail = (await rest('GET', '/v1/memories?user=ada&limit=500&q=e-mail')).memories.find((m) => m.redacted > 0)
   check(!mail.text.includes('ada.king'), 'the address was not redacted')
   await tab.open(own(mail))
   check(!(await page.content()).includes('ada.king@example.org'), 'the original is shown before it is asked for')
