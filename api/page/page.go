@@ -93,6 +93,7 @@ func New(s *api.Service, o Options) *Handler {
 	}
 	h := &Handler{service: s, version: o.Version, log: o.Log, now: o.Now, mux: http.NewServeMux(), assets: readAssets()}
 	h.views = parseViews(h.assets)
+	h.uploads.open(h.log)
 	for pattern, do := range routes() {
 		h.mux.HandleFunc(pattern, h.serve(pattern, do))
 	}
@@ -113,13 +114,13 @@ func (h *Handler) Patterns() []string {
 	return out
 }
 
-// policy is the Content-Security-Policy of every answer.
-const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
+// securityPolicy is the Content-Security-Policy of every answer.
+const securityPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
 	"form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 
 // ServeHTTP serves one request.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	w.Header().Set("Content-Security-Policy", policy)
+	w.Header().Set("Content-Security-Policy", securityPolicy)
 	w.Header().Set("Cross-Origin-Opener-Policy", "same-origin")
 	w.Header().Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.mux.ServeHTTP(w, r)
@@ -129,7 +130,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 const callTimeout = 30 * time.Second
 
 // unbounded are the routes that may take as long as they need.
-var unbounded = []string{"GET /live/events", "GET /people/export", "POST /people/erase", "POST /import"}
+var unbounded = []string{"GET /live/events", "GET /people/export", "POST /people/erase", "POST /import", "POST /review"}
 
 // call is one request with its caller.
 type call struct {
