@@ -38,8 +38,9 @@ type session struct {
 	p    api.Principal
 	used time.Time
 
-	mu    sync.Mutex
-	flash *flash
+	mu       sync.Mutex
+	flash    *flash
+	receipts []api.Receipt // of erasures, the newest last
 }
 
 // flash is what the next view reports of what was done.

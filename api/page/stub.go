@@ -10,9 +10,5 @@ func (c *call) notYet(title, section string) error {
 	c.render(http.StatusOK, "error", errorView{base: b, Status: 501, Detail: "Not here yet."})
 	return nil
 }
-func (c *call) live() error         { return c.notYet("Live", "live") }
-func (c *call) events() error       { return nil }
-func (c *call) receipt() error      { return c.notYet("Receipt", "live") }
-func (c *call) unwanted() error     { return nil }
-func (c *call) review() error       { return c.notYet("Review", "review") }
-func (c *call) answerReview() error { return nil }
+func (c *call) receipt() error  { return c.notYet("Receipt", "live") }
+func (c *call) unwanted() error { return nil }

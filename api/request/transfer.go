@@ -42,6 +42,9 @@ func SaveUpload(name string, body io.Reader) (*Upload, error) {
 	return u, nil
 }
 
+// Name returns the name of the file.
+func (u *Upload) Name() string { return filepath.Base(u.Path) }
+
 // Remove removes the file and its directory. It may be called again.
 func (u *Upload) Remove() error { return os.RemoveAll(u.dir) }
 

@@ -149,6 +149,7 @@ type plane struct {
 	local   http.Handler // for commands of this machine's user
 	token   string       // of the admin
 	links   loginLinks   // of the web page, nil = there is none
+	page    *page.Handler
 
 	precedence *rest.Precedence // of the traffic
 }
@@ -175,7 +176,7 @@ func (s *system) controlHandler() http.Handler {
 	for _, pattern := range pages.Patterns() {
 		faces.Handle(pattern, pages)
 	}
-	s.plane.links = pages
+	s.plane.links, s.plane.page = pages, pages
 	mux := http.NewServeMux()
 	mux.Handle("/", s.plane.precedence.Handler(faces))
 	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { listener.Live(w) })
@@ -189,6 +190,13 @@ func (s *system) controlHandler() http.Handler {
 	mux.HandleFunc("GET /readyz", ready)
 	mux.HandleFunc("GET /startupz", func(w http.ResponseWriter, _ *http.Request) { listener.Live(w) })
 	return rest.Guard(mux, rest.GuardOptions{Loopback: s.config.API.Loopback(), Hosts: s.config.API.Hosts, Log: s.log})
+}
+
+// closePage ends what the web page does in the background, when ctx ends.
+func (s *system) closePage(ctx context.Context) {
+	<-ctx.Done()
+	s.controlPlane()
+	s.plane.page.Close()
 }
 
 // controlDrain is how long requests to the control plane may continue after its

@@ -203,7 +203,7 @@ func (s *system) run(ctx context.Context) error {
 	}
 	return runStages(ctx, s.log, append([]stage{
 		{"listeners", s.afterStore(listeners), s.config.Server.Drain + closePatience},
-		{"commands", together(s.listen, quietly(s.service.Run)), closePatience},
+		{"commands", together(s.listen, quietly(s.service.Run), quietly(s.closePage)), closePatience},
 	}, s.behind()...)...)
 }
 

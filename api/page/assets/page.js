@@ -120,39 +120,127 @@ document.addEventListener('click', (event) => {
 // --- live ----------------------------------------------------------------
 
 const maxLive = 500; // rows that stay on the page
+const ageEvery = 20000;
 
-function live() {
-  const list = one('#exchanges[data-events]');
-  const state = one('#live-state');
-  if (!list || !window.EventSource) return;
-  let waiting = [];
-  let paused = false;
-  const source = new EventSource(list.dataset.events);
-  const show = (rows) => {
-    list.insertAdjacentHTML('afterbegin', rows.join(''));
-    htmx.process(list);
-    while (list.children.length > maxLive) list.lastElementChild.remove();
-    one('#live-empty')?.remove();
-  };
-  const tell = () => { state.textContent = paused ? `Paused, ${waiting.length} waiting` : source.readyState === 1 ? 'Live' : 'Connecting…'; state.dataset.tone = paused ? 'warn' : source.readyState === 1 ? 'good' : 'plain'; };
-  source.addEventListener('open', tell);
-  source.addEventListener('error', tell);
-  source.addEventListener('exchange', (event) => {
-    if (one('#' + CSS.escape(event.lastEventId))) return;
-    if (paused) waiting = [event.data, ...waiting].slice(0, maxLive); else show([event.data]);
-    tell();
-  });
-  const button = one('#pause');
-  button.hidden = false;
-  button.addEventListener('click', () => {
-    paused = !paused;
-    button.setAttribute('aria-pressed', paused);
-    button.textContent = paused ? 'Go on' : 'Pause';
-    if (!paused) { show(waiting); waiting = []; }
-    tell();
-  });
-  addEventListener('pagehide', () => source.close());
-}
+// live has exchanges appear in the list as they come. The stream is closed while
+// nobody can see the page: a browser has few connections to a host. What came
+// meanwhile is sent when it opens again.
+const live = {
+  source: null, last: '', paused: false, waiting: new Map(),
+
+  list: () => one('#live-list[data-events]'),
+
+  open() {
+    live.close();
+    const list = live.list();
+    if (!list || !window.EventSource || document.hidden) return live.tell();
+    const address = new URL(list.dataset.events, location.href);
+    if (live.last) address.searchParams.set('after', live.last);
+    live.source = new EventSource(address);
+    live.source.addEventListener('open', live.tell);
+    live.source.addEventListener('error', live.tell);
+    live.source.addEventListener('relist', live.relist);
+    live.source.addEventListener('exchange', (event) => {
+      live.last = event.lastEventId;
+      live.waiting.set(event.lastEventId, event.data);
+      if (!live.paused) live.show();
+      else if (live.waiting.size > maxLive) live.waiting.delete([...live.waiting.keys()].sort()[0]);
+      live.tell();
+    });
+    live.tell();
+  },
+
+  close() {
+    live.source?.close();
+    live.source = null;
+  },
+
+  // relist has the list read again, as the form says.
+  relist() {
+    live.close();
+    one('#live-filters')?.dispatchEvent(new Event('relist'));
+  },
+
+  // again is for a list that was read again.
+  again() {
+    live.last = '';
+    live.waiting.clear();
+    live.open();
+  },
+
+  // show inserts the rows that wait, each at its place: ids sort by time.
+  show() {
+    const list = one('#exchanges');
+    for (const [id, row] of [...live.waiting].sort()) {
+      if (document.getElementById(id)) continue;
+      const next = all(':scope > li:not(.more)', list).find((li) => li.id < id);
+      if (next) next.insertAdjacentHTML('beforebegin', row);
+      else if (one('.more', list)?.hidden ?? true) (one('.more', list) ?? list).insertAdjacentHTML(one('.more', list) ? 'beforebegin' : 'beforeend', row);
+    }
+    live.waiting.clear();
+    if (list.querySelector('li:not(.more)')) one('#live-empty')?.remove();
+    live.prune(list);
+  },
+
+  // prune takes the oldest rows away. The link to earlier ones leads to them.
+  prune(list) {
+    const rows = all(':scope > li:not(.more)', list);
+    const more = one('.more', list);
+    if (rows.length <= maxLive || !more) return;
+    for (const row of rows.splice(maxLive)) row.remove();
+    const link = one('a', more);
+    const address = new URL(link.href);
+    address.searchParams.set('cursor', rows.at(-1).id);
+    const earlier = document.createElement('a');
+    earlier.textContent = link.textContent;
+    earlier.href = address.pathname + address.search;
+    link.replaceWith(earlier);
+    more.hidden = false;
+  },
+
+  tell() {
+    const state = one('#live-state');
+    if (!state) return;
+    const ready = live.source?.readyState;
+    const [text, tone] = live.paused ? [`Paused, ${live.waiting.size} waiting`, 'warn'] : !live.list() ? ['Not live', 'plain']
+      : ready === 1 ? ['Live', 'good'] : ready === 0 ? ['Connecting…', 'plain'] : ['Not live', 'bad'];
+    state.hidden = false;
+    state.textContent = text;
+    state.className = 'chip ' + tone;
+    one('#pause').hidden = !live.list() || ready === undefined && !live.paused;
+    one('#reload').hidden = !one('#pause').hidden && (ready === 1 || live.paused);
+  },
+
+  pause() {
+    live.paused = !live.paused;
+    const button = one('#pause');
+    button.setAttribute('aria-pressed', live.paused);
+    button.textContent = live.paused ? 'Go on' : 'Pause';
+    if (!live.paused) live.show();
+    live.tell();
+  },
+
+  // ages writes how long ago exchanges were, as the server does.
+  ages() {
+    for (const time of all('#exchanges time')) {
+      const minutes = Math.floor((Date.now() - Date.parse(time.dateTime)) / 60000);
+      if (minutes >= 1 && minutes < 60) time.textContent = `${minutes} min ago`;
+      else if (minutes >= 60 && minutes < 1440) time.textContent = `${Math.floor(minutes / 60)} h ago`;
+    }
+  },
+
+  start() {
+    if (!one('#live-list')) return;
+    one('#pause').addEventListener('click', live.pause);
+    document.addEventListener('htmx:after:swap', () => { if (live.list()?.dataset.events !== live.of) { live.of = live.list()?.dataset.events; live.again(); } });
+    document.addEventListener('visibilitychange', () => { if (document.hidden) live.close(); else live.open(); });
+    addEventListener('pagehide', live.close);
+    addEventListener('pageshow', (event) => { if (event.persisted) live.open(); });
+    setInterval(live.ages, ageEvery);
+    live.of = live.list()?.dataset.events;
+    live.open();
+  },
+};
 
 // --- charts --------------------------------------------------------------
 
@@ -250,8 +338,15 @@ function drops() {
 
 document.addEventListener('click', (event) => { if (event.target.closest('[data-print]')) print(); });
 
+document.addEventListener('click', async (event) => {
+  const button = event.target.closest('[data-copy]');
+  if (!button || !navigator.clipboard) return;
+  await navigator.clipboard.writeText(button.dataset.copy);
+  button.textContent = 'Copied';
+});
+
 document.documentElement.dataset.script = '';
 watchToasts();
-live();
+live.start();
 charts();
 drops();

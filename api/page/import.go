@@ -1,0 +1,368 @@
+package page
+
+import (
+	"context"
+	"errors"
+	"io"
+	"mime/multipart"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/remora-proxy/remora/api"
+	"github.com/remora-proxy/remora/api/imports"
+	"github.com/remora-proxy/remora/api/request"
+	"github.com/remora-proxy/remora/persist/facts"
+)
+
+// importView asks for an export of another tool.
+type importView struct {
+	base
+	Tools   []tool
+	Format  string // that was chosen
+	For     string // the user whose memory it becomes
+	Fixed   bool   // that is the only user there is
+	Problem string
+	Last    *upload // of the same browser, that can be continued
+}
+
+// tool is one whose exports can be read.
+type tool struct {
+	Format, Name string
+	How          string // how its export is got
+}
+
+// tools are those of imports.Formats.
+var tools = []tool{
+	{"chatgpt", "ChatGPT", "Settings, Data controls, Export data. A link to a zip comes by mail; give the zip as it is."},
+	{"claude", "Claude", "Settings, Privacy, Export data. A link to a zip comes by mail; give the zip as it is."},
+	{"claude-code", "Claude Code", "Its conversations are in ~/.claude/projects. Give one .jsonl file, or a zip of the folder."},
+	{"codex", "Codex", "Its sessions are in ~/.codex/sessions. Give one rollout-….jsonl file, or a zip of the folder."},
+	{"gemini-cli", "Gemini CLI", "Its chats are in ~/.gemini/tmp. Give one session-….json or checkpoint-….json file, or a zip of the folder."},
+	{"opencode", "opencode", "“opencode export ID > session.json” writes one session. Give the file, or a zip of several."},
+	{"mem0", "mem0", "Save what client.get_all(...) returns as a .json file, or use the export of its dashboard."},
+	{"openmemory", "OpenMemory", "Export in its dashboard writes a zip; give it as it is, or memories.json."},
+	{"remora", "Remora", "Export in the view People of another Remora, in the format Remora."},
+}
+
+func toolName(format string) string {
+	i := slices.IndexFunc(tools, func(t tool) bool { return t.Format == format })
+	if i < 0 {
+		return format
+	}
+	return tools[i].Name
+}
+
+func (c *call) owner() owner { return owner{c.session, c.p} }
+
+// imports asks for an export.
+func (c *call) imports() error {
+	v, err := c.importForm()
+	if err != nil {
+		return err
+	}
+	v.Last = c.uploads.last(c.owner())
+	c.render(http.StatusOK, "import", v)
+	return nil
+}
+
+func (c *call) importForm() (importView, error) {
+	b, err := c.begin("Import", "import")
+	return importView{base: b, Tools: tools, For: b.Whose.User, Fixed: c.p.User != ""}, err
+}
+
+// last returns the owner's upload, nil if there is none.
+func (u *uploads) last(o owner) *upload {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for _, up := range u.byID {
+		if up.owner == o && up.state != uploadComing {
+			found := *up
+			return &found
+		}
+	}
+	return nil
+}
+
+// Where returns the path of an upload's own view.
+func (v importView) Where() string { return v.Link("/import/" + v.Last.id) }
+
+// Running, Over and Name are of an upload, for templates.
+func (up *upload) Running() bool { return up.state == uploadRunning }
+
+// Over reports whether an upload has been imported.
+func (up *upload) Over() bool { return up.state == uploadDone }
+
+// Name returns the name of an upload's file.
+func (up *upload) Name() string { return up.name }
+
+// upload takes an export, counts what is in it, and leads to the view that asks
+// whether to import it.
+func (c *call) upload() error {
+	up, err := c.receive()
+	if err == nil {
+		return c.redirect(base{Whose: up.whose}.Link("/import/" + up.id))
+	}
+	_, status := api.Kind(err)
+	if status == http.StatusInternalServerError {
+		c.log.Error("an upload failed", "request", c.w.Header().Get(request.HeaderID), "error", err)
+	}
+	v, failed := c.importForm()
+	if failed != nil {
+		return failed
+	}
+	v.Format, v.Problem = c.r.Form.Get("format"), complaint(err)
+	if named := c.r.Form.Get("for"); named != "" {
+		v.For = named
+	}
+	c.render(status, "import", v)
+	return nil
+}
+
+// complaint returns what is wrong with an upload, for people.
+func complaint(err error) string {
+	for _, own := range [...]error{errUploadsFull, errUploadRunning, errImportRunning, errClosing} {
+		if errors.Is(err, own) {
+			return sentence(strings.TrimSuffix(own.Error(), ": "+api.ErrBusy.Error()))
+		}
+	}
+	if field, ok := errors.AsType[*api.FieldError](err); ok && field.Field == "body" {
+		return sentence("this file can't be imported: " + field.Why)
+	}
+	if errors.Is(err, api.ErrTooLarge) {
+		return "The file is larger than 1 GiB, which is the most that can be imported at a time."
+	}
+	return sentence(api.Detail(err))
+}
+
+// Bounds of the form around an upload.
+const (
+	maxParts     = 8
+	maxPartField = 1 << 10 // bytes
+)
+
+var (
+	errNoFile   = &api.FieldError{Field: "file", Why: "is missing: choose one first"}
+	errBroken   = &api.FieldError{Field: "body", Why: "broke off"}
+	errTwoFiles = &api.FieldError{Field: "file", Why: "must be one: put several into a zip"}
+)
+
+// receive reads the form, and counts what is in its file.
+func (c *call) receive() (*upload, error) {
+	c.r.Form = url.Values{}
+	if c.r.ContentLength > api.MaxImport+maxForm {
+		return nil, api.ErrTooLarge
+	}
+	c.r.Body = http.MaxBytesReader(c.w, c.r.Body, api.MaxImport+maxForm)
+	parts, err := c.r.MultipartReader()
+	if err != nil {
+		return nil, &api.FieldError{Field: "body", Why: "is no form that can be read"}
+	}
+	up, err := c.uploads.reserve(c.owner(), c.whose, "")
+	if err != nil {
+		return nil, err
+	}
+	kept := false
+	defer func() { // also after a panic
+		if !kept {
+			c.uploads.drop(up)
+		}
+	}()
+	found, err := c.take(up, parts)
+	if err != nil {
+		return nil, err
+	}
+	kept = true
+	c.uploads.ready(up, found)
+	return up, nil
+}
+
+// take saves the file of a form, reads its other fields and counts what is in
+// the file.
+func (c *call) take(up *upload, parts *multipart.Reader) (found api.ImportReport, err error) {
+	for range maxParts {
+		part, err := parts.NextPart()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err == nil {
+			err = c.takePart(up, part)
+		} else {
+			err = errBroken
+		}
+		if err != nil {
+			return found, err
+		}
+	}
+	if up.file == nil {
+		return found, errNoFile
+	}
+	up.format = c.r.Form.Get("format")
+	if named := c.r.Form.Get("for"); named != "" {
+		c.whose.User = named
+	}
+	if up.whose, err = c.service.Owner(c.p, c.whose); err != nil {
+		return found, err
+	}
+	c.whose = up.whose
+	return c.importer(up, true)(c.ctx, up.file.Path, nil)
+}
+
+func (c *call) takePart(up *upload, part *multipart.Part) (err error) {
+	switch {
+	case part.FormName() != "file":
+		text, err := io.ReadAll(io.LimitReader(part, maxPartField))
+		if err != nil {
+			return errBroken
+		}
+		c.r.Form.Set(part.FormName(), strings.TrimSpace(string(text)))
+	case part.FileName() == "": // none was chosen
+	case up.file != nil:
+		return errTwoFiles
+	default:
+		up.file, err = request.SaveUpload(part.FileName(), part)
+	}
+	return err
+}
+
+// importer returns what reads an upload. With dry it stores nothing.
+func (c *call) importer(up *upload, dry bool) importer {
+	service, p, whose, options := c.service, c.p, up.whose, api.ImportOptions{Format: up.format, DryRun: dry}
+	return func(ctx context.Context, path string, progress func(api.ImportReport)) (api.ImportReport, error) {
+		fsys, closer, err := imports.Open(path)
+		if err != nil {
+			return api.ImportReport{}, &api.FieldError{Field: "body", Why: "is no export that can be read"}
+		}
+		defer func() { _ = closer.Close() }()
+		return service.Import(ctx, p, whose, fsys, options, progress)
+	}
+}
+
+// runImport imports an upload, or throws it away.
+func (c *call) runImport() error {
+	form, err := c.form()
+	if err != nil {
+		return err
+	}
+	id := c.r.PathValue("id")
+	up, err := c.uploads.find(id, c.owner())
+	if err != nil {
+		return err
+	}
+	b := base{Whose: up.whose}
+	to := b.Link("/import/" + id)
+	switch form.Get("do") {
+	case "import":
+		err = c.uploads.start(id, c.owner(), c.importer(&up, false), c.now)
+	case "discard":
+		if err = c.uploads.discard(id, c.owner()); err == nil {
+			c.session.say(flash{Text: "The file was removed. Nothing was imported."})
+			to = b.Link("/import")
+		}
+	default:
+		err = &api.FieldError{Field: "do", Why: "names nothing that can be done"}
+	}
+	if errors.Is(err, api.ErrBusy) {
+		c.session.say(flash{Text: complaint(err), Bad: true})
+		err = nil
+	}
+	if err != nil {
+		return err
+	}
+	return c.redirect(to)
+}
+
+// importingView is an upload: what is in it, how far its import is, or what has
+// become of it.
+type importingView struct {
+	base
+	*upload
+	Tool    string
+	Problem string
+}
+
+// importState shows an upload.
+func (c *call) importState() error {
+	up, err := c.uploads.find(c.r.PathValue("id"), c.owner())
+	if err != nil {
+		return err
+	}
+	c.whose = up.whose
+	v := importingView{base: base{Whose: up.whose, Path: c.r.URL.RequestURI()}, upload: &up, Tool: toolName(up.found.Format)}
+	if up.problem != nil {
+		v.Problem = complaint(up.problem)
+	}
+	if c.partial() {
+		c.renderPart("importing", "state", v)
+		return nil
+	}
+	if v.base, err = c.begin("Import", "import"); err != nil {
+		return err
+	}
+	c.render(http.StatusOK, "importing", v)
+	return nil
+}
+
+// Self returns the path of the view.
+func (v importingView) Self() string { return v.Link("/import/" + v.id) }
+
+// Found and Done are the counts of the export and of its import.
+func (v importingView) Found() api.ImportReport { return v.found }
+
+// Done returns what has become of the export so far.
+func (v importingView) Done() api.ImportReport { return v.done }
+
+// Broken reports whether an import has failed.
+func (v importingView) Broken() bool { return v.problem != nil }
+
+// All is how many turns and memories there are to import.
+func (v importingView) All() int { return v.found.Turns + v.found.Memories }
+
+// Handled is how many of them have been.
+func (v importingView) Handled() int {
+	n := v.done.Turns + v.done.Saved + v.done.Known
+	for _, refused := range v.done.Refused {
+		n += refused
+	}
+	return min(n, v.All())
+}
+
+// Source is that of imported memories, which a list can be limited to.
+func (importingView) Source() string { return facts.SourceImport }
+
+// LeftOut returns what the reader left out, the largest count first.
+func (v importingView) LeftOut() []namedCount { return countsOf(v.found.Rejected, rejections) }
+
+// Refused returns what is not stored, the largest count first.
+func (v importingView) Refused() []namedCount {
+	if v.Over() {
+		return countsOf(v.done.Refused, refusals)
+	}
+	return countsOf(v.found.Refused, refusals)
+}
+
+// rejections are reasons of package imports.
+var rejections = map[string]string{
+	"hidden":        "messages that the tool set up and never showed",
+	"weight0":       "messages that were not a part of what was sent",
+	"recipient":     "messages to a tool",
+	"doNotRemember": "conversations that were excluded from memory",
+	"sidechain":     "messages of subagents",
+	"tool":          "calls of tools and their results",
+	"thinking":      "thinking of the model",
+	"synthetic":     "text that the client wrote in the person's place",
+	"error":         "errors of the client in place of an answer",
+	"superseded":    "interim answers before the last one",
+	"notUser":       "messages that were neither the person's nor the assistant's",
+	"empty":         "messages and memories without text",
+	"notActive":     "memories that are paused, archived or deleted",
+	"duplicate":     "memories that the export brings twice",
+	"heading":       "headings among memories",
+	"unknownType":   "content of no known kind",
+}
+
+var refusals = map[string]string{
+	"invalid": "memories that break a limit of length or form",
+	"secret":  "memories with a secret in them, or nothing left once they are redacted",
+}
