@@ -32,14 +32,19 @@ type memoryView struct {
 	InList    bool // its row in the list is to be updated
 }
 
-// Undoable reports whether the last change can be taken back.
-func (v memoryView) Undoable() bool {
+// Undo returns what taking back the last change is called, "" if there is none:
+// taking back what was taken back makes the change again.
+func (v memoryView) Undo() string {
 	for i := range v.Changes {
-		if v.Changes[i].Before != nil {
-			return true
+		switch c := &v.Changes[i]; {
+		case c.Before == nil:
+		case c.Op == "undo":
+			return "Redo"
+		default:
+			return "Undo"
 		}
 	}
-	return false
+	return ""
 }
 
 // change is a change of a memory as a difference.
@@ -294,6 +299,8 @@ func (c *call) change(m *api.Memory, form url.Values) (flash, error) {
 	case "undo":
 		_, err := c.service.Undo(c.ctx, c.p, c.whose, id, why)
 		return flash{Text: "Taken back."}, err
+	case "restore":
+		return c.restore(m, form)
 	case "helped", "not-helped":
 		_, err := c.service.Feedback(c.ctx, c.p, c.whose, id, form.Get("do") == "helped", why)
 		return flash{Text: "Noted: its priority changed.", Undo: []string{id}}, err
@@ -317,6 +324,26 @@ func (c *call) save(m *api.Memory, form url.Values) (flash, error) {
 	version, _ := strconv.ParseUint(form.Get("version"), 10, 64) // 0 = any
 	_, err := c.service.Update(c.ctx, c.p, c.whose, m.ID, version, d)
 	return flash{Text: "Saved.", Undo: []string{m.ID}}, err
+}
+
+// restore gives a memory the text, the tags and the priority that it had before
+// a change, which the form names by its time.
+func (c *call) restore(m *api.Memory, form url.Values) (flash, error) {
+	history, err := c.service.History(c.ctx, c.p, c.whose, m.ID)
+	if err != nil {
+		return flash{}, err
+	}
+	for i := range history.Changes {
+		if was := history.Changes[i].Before; was != nil && history.Changes[i].At == form.Get("at") {
+			d := api.Patch{Tags: &was.Tags, Priority: &was.Priority, Why: "restored an earlier version"}
+			if was.Text != m.Text {
+				d.Text = &was.Text
+			}
+			_, err := c.service.Update(c.ctx, c.p, c.whose, m.ID, 0, d)
+			return flash{Text: "Restored.", Undo: []string{m.ID}}, err
+		}
+	}
+	return flash{}, api.ErrGone
 }
 
 // changeMany does the same to several memories.

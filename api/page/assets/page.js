@@ -106,11 +106,14 @@ document.addEventListener('change', (event) => {
   if (label) label.textContent = n + ' selected:';
 });
 
-// In a narrow window there is no room beside the list: a memory opens on its own
-// page, as without this script.
+// A memory of the list is shown beside it. In a narrow window there is no room:
+// it opens on its own page, as without this script.
 document.addEventListener('click', (event) => {
-  if (event.target.closest('#rows .line') && matchMedia('(max-width: 60rem)').matches) event.stopImmediatePropagation();
-}, true);
+  const line = event.target.closest('#rows .line');
+  if (!line || event.button || event.ctrlKey || event.metaKey || event.shiftKey || matchMedia('(max-width: 60rem)').matches) return;
+  event.preventDefault();
+  htmx.ajax('GET', line.href, { source: '#detail', target: '#detail', swap: 'innerHTML' });
+});
 
 // Menus that were opened by a button close when something in them is chosen.
 document.addEventListener('click', (event) => {

@@ -55,7 +55,7 @@ await run(async (browser) => {
 
   // One beside the list, whose address stays.
   await page.locator('#q').fill('window seats')
-  await until('the seats', (all) => all[0]?.includes('window seats'))
+  await until('the seats', (all) => all[0]?.includes('window seats') && new URL(page.url()).searchParams.get('q') === 'window seats')
   await rows.first().locator('.line').click()
   const detail = page.locator('#detail')
   await detail.locator('.memory-text').filter({ hasText: 'window seats' }).waitFor()

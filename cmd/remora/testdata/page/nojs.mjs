@@ -37,7 +37,8 @@ await run(async (browser) => {
     await page.locator('.memory-text').filter({ hasText: 'Edited.' }).waitFor()
     await page.locator('#detail').getByRole('button', { name: 'Forget' }).click()
     await page.locator('#detail').getByRole('button', { name: 'Bring it back' }).click()
-    await page.locator('#detail').getByRole('button', { name: 'Undo' }).click()
+    await page.locator('#detail').getByRole('button', { name: 'Redo' }).waitFor()
+    await page.getByRole('button', { name: 'Restore what it was before' }).last().click()
     await page.locator('.memory-text').filter({ hasNotText: 'Edited.' }).waitFor()
     equal(await page.locator('.memory-text').textContent(), before, 'the text in the end')
 
