@@ -325,6 +325,9 @@ func (c *call) ownHealth(v healthView) error {
 		if err != nil {
 			return err
 		}
+		if n == 0 {
+			state.tone = ""
+		}
 		own.States = append(own.States, tally{Name: state.name, Meaning: state.meaning, Tone: state.tone, Count: int64(n)})
 	}
 	b, err := c.service.Benefit(c.ctx, c.p, c.whose, api.BenefitQuestion{})
