@@ -45,6 +45,7 @@ type tally struct {
 type settingGroup struct {
 	Name     string
 	Settings []api.Setting
+	Changed  int // of them
 }
 
 // ownCounts are the numbers of one person.
@@ -289,11 +290,15 @@ func settingsOf(all []api.Setting, query string, changed bool) (groups []setting
 		if changed && !s.Changed || slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(text, w) }) {
 			continue
 		}
-		if len(groups) == 0 || groups[len(groups)-1].Name != s.Section {
+		i := slices.IndexFunc(groups, func(g settingGroup) bool { return g.Name == s.Section })
+		if i < 0 {
+			i = len(groups)
 			groups = append(groups, settingGroup{Name: s.Section})
 		}
-		last := &groups[len(groups)-1]
-		last.Settings = append(last.Settings, s)
+		groups[i].Settings = append(groups[i].Settings, s)
+		if s.Changed {
+			groups[i].Changed++
+		}
 		shown++
 	}
 	return groups, shown

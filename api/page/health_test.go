@@ -57,17 +57,19 @@ func TestSettingsOf(t *testing.T) {
 		{Section: "recall", Key: "recall.topK", Value: "8", Doc: "How many memories."},
 		{Section: "recall", Key: "recall.deadline", Value: "50ms", Changed: true},
 		{Section: "api", Key: "api.listen", Value: "127.0.0.1:9", From: "config.json:3", Changed: true},
+		{Section: "recall", Key: "recall.gate", Value: "0.2"}, // a section may be in several places
 	}
 	for name, c := range map[string]struct {
 		query   string
 		changed bool
 		want    string
 	}{
-		"all":           {"", false, "recall.topK recall.deadline api.listen"},
+		"all":           {"", false, "recall.topK recall.deadline recall.gate api.listen"},
 		"changed":       {"", true, "recall.deadline api.listen"},
 		"by doc":        {"MANY memories", false, "recall.topK"},
 		"by place":      {"config.json", false, "api.listen"},
 		"both":          {"recall", true, "recall.deadline"},
+		"by name":       {"recall.", false, "recall.topK recall.deadline recall.gate"},
 		"matches none":  {"nothing", false, ""},
 		"part of words": {"call dead", false, "recall.deadline"},
 	} {
