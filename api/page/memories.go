@@ -113,6 +113,9 @@ func (c *call) memories() error {
 	}
 	q := c.r.URL.Query()
 	v := memoriesView{base: b, Filter: filterOf(q)}
+	if c.partial() && q.Get("part") == "sources" {
+		return c.listSources(v)
+	}
 	if err := c.fillMemories(&v, q.Get("cursor")); err != nil {
 		if kind, _ := api.Kind(err); kind != "invalid" {
 			return err
@@ -127,11 +130,6 @@ func (c *call) memories() error {
 		c.renderPart("memories", "results", v)
 		return nil
 	}
-	if sources, err := c.service.Sources(c.ctx, c.p, c.whose); err == nil {
-		for _, s := range sources.Sources {
-			v.Sources = append(v.Sources, s.Source)
-		}
-	}
 	if id := q.Get("id"); id != "" {
 		if m, err := c.service.Get(c.ctx, c.p, c.whose, id, true); err == nil {
 			v.Selected = &memoryView{base: b, Memory: m}
@@ -141,6 +139,20 @@ func (c *call) memories() error {
 		}
 	}
 	c.render(http.StatusOK, "memories", v)
+	return nil
+}
+
+// listSources answers with the choices for the filter by source. Finding them
+// reads all memories, so that it waits until somebody opens the filters.
+func (c *call) listSources(v memoriesView) error {
+	found, err := c.service.Sources(c.ctx, c.p, c.whose)
+	if err != nil {
+		return err
+	}
+	for _, s := range found.Sources {
+		v.Sources = append(v.Sources, s.Source)
+	}
+	c.renderPart("memories", "sources", v)
 	return nil
 }
 
