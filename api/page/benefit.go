@@ -312,7 +312,7 @@ func comparedInWords(b *api.Benefit) string {
 	on := &b.On
 	switch {
 	case on.Exchanges == 0 || other.Exchanges == 0:
-		return "There is nothing to compare with. Send some requests with the header X-Remora-Memory: observe, and they are counted beside the others."
+		return "There is nothing to compare with. Send some requests with the header X-Remora-Memory: observe, and they are counted next to the others."
 	case min(on.Exchanges, other.Exchanges) < fewExchanges:
 		return fmt.Sprintf("Fewer than %d requests of a kind are too few to tell a difference from chance.", fewExchanges)
 	}

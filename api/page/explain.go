@@ -68,7 +68,7 @@ func barOf(name, term string, value float64) bar {
 type blockLine struct {
 	Text string
 	ID   string // of its memory, "" = it belongs to the frame, or is not known
-	Only bool   // the block beside it does not have it
+	Only bool   // the block next to it does not have it
 }
 
 // blockLines takes a block apart into its lines. spans may be nil.

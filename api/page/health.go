@@ -69,7 +69,7 @@ func (c *call) health() error {
 	kind, _ := api.Kind(err)
 	switch {
 	case errors.Is(err, api.ErrForbidden):
-		return c.ownHealth(v)
+		return v.answerOwn(c)
 	case err != nil && kind != "unavailable":
 		return err
 	case err != nil:
@@ -139,7 +139,7 @@ var rejectNames = map[string]string{
 	"redactedAll": "nothing was left once it was redacted", "time": "there was no time left", "refused": "not borne out by what was said",
 }
 
-// verdict says whether everything works.
+// verdict is how well everything works.
 type verdict struct {
 	Tone     string // good, warn or bad
 	Text     string
@@ -168,7 +168,7 @@ func verdictOf(m *api.Metrics) verdict {
 	}
 	s, jobs, state := &m.System, &m.Pipeline.Jobs, &m.Pipeline.Health
 	note(!s.StoreOpen, "bad", "The store is not open"+because(s.StoreReason)+".",
-		"Requests pass without memory until it is. Remora tries again by itself; “remora verify” checks the store.")
+		"Requests pass without memory until it is, and Remora keeps trying. “remora verify” checks the store.")
 	for _, t := range pathTroubles(m) {
 		note(true, t.Tone, t.What, t.Do)
 	}
@@ -320,8 +320,8 @@ func codeOf(doc string) (out []span) {
 	return out
 }
 
-// ownHealth shows somebody who is not the admin what is theirs.
-func (c *call) ownHealth(v healthView) error {
+// answerOwn shows somebody who is not the admin what is theirs.
+func (v *healthView) answerOwn(c *call) error {
 	own := ownCounts{Days: 7}
 	for _, state := range [...]struct{ name, meaning, tone string }{
 		{api.StateCurrent, "can be recalled", "good"}, {api.StateSuperseded, "a later statement holds", ""}, {api.StateQuarantined, "not recalled until somebody has looked at it", "warn"},

@@ -83,7 +83,7 @@ type outcome struct {
 // found is a memory that is inserted, or would be but for the policy.
 type found struct {
 	api.Found
-	Only bool // the outcome beside it does not have it
+	Only bool // the outcome next to it does not have it
 }
 
 // Bytes and Tokens say how large the block is.
@@ -97,7 +97,7 @@ func (o outcome) VectorsMeaning() string {
 	}[o.Vectors], o.Vectors)
 }
 
-// try shows what a message would be given now, and as of a date beside it.
+// try shows what a message would be given now, and as of a date next to it.
 func (c *call) try() error {
 	b, err := c.begin("Try", "try")
 	if err != nil {
@@ -105,7 +105,7 @@ func (c *call) try() error {
 	}
 	v := tryView{base: b, Asked: trialOf(c.r.URL.Query()), Today: c.now().UTC().Format(time.DateOnly), Upstreams: c.service.Upstreams}
 	if strings.TrimSpace(v.Asked.Message) != "" {
-		if err := c.fillTry(&v); err != nil {
+		if err := v.fill(c); err != nil {
 			if kind, _ := api.Kind(err); kind != "invalid" {
 				return err
 			}
@@ -124,7 +124,7 @@ func (c *call) try() error {
 	return nil
 }
 
-func (c *call) fillTry(v *tryView) error {
+func (v *tryView) fill(c *call) error {
 	q, err := v.Asked.question()
 	if err != nil {
 		return err
