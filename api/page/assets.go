@@ -18,7 +18,7 @@ var assetFiles embed.FS
 //go:embed templates
 var templateFiles embed.FS
 
-// asset is a file that browsers may keep for good: its hash is in its address.
+// asset is a file that browsers may cache forever: its hash is in its address.
 type asset struct {
 	mediaType   string
 	hash        string

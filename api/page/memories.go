@@ -10,7 +10,7 @@ import (
 	"github.com/remora-proxy/remora/api"
 )
 
-// memoriesView is the list of memories, with one of them beside it.
+// memoriesView is the list of memories, with one of them next to it.
 type memoriesView struct {
 	base
 	Filter   filter
@@ -208,7 +208,7 @@ func (v memoriesView) ItemLink(m api.Memory) string {
 	return v.Link("/memories/" + url.PathEscape(m.ID))
 }
 
-// Selects reports whether a memory is the one beside the list.
+// Selects reports whether a memory is the one next to the list.
 func (v memoriesView) Selects(m api.Memory) bool {
 	return v.Selected != nil && v.Selected.Memory.ID == m.ID
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// memoryView is one memory: beside the list, or on a page of its own with how
+// memoryView is one memory: next to the list, or on a page of its own with how
 // it came to be and where it was used.
 type memoryView struct {
 	base

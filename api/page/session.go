@@ -175,8 +175,8 @@ func (h *Handler) setCookie(w http.ResponseWriter, r *http.Request, value string
 }
 
 // authenticate finds out who calls: by a key in the request, or by the session.
-// Whoever stands in front of Remora may name a user, to whom the session is
-// limited then.
+// A proxy in front of Remora may name a user, to whom the session is limited
+// then.
 func (c *call) authenticate() (err error) {
 	user := request.User(c.r)
 	if credential := request.Credential(c.r); credential != "" {
