@@ -41,6 +41,7 @@ func functions() template.FuncMap {
 		"times":    func(a, b any) float64 { return number(a) * number(b) },
 		"bars":     barsOf,
 		"lines":    blockLines,
+		"share100": func(part, all any) float64 { return 100 * number(part) / max(number(all), 1) },
 		"code":     codeOf,
 	}
 }

@@ -334,11 +334,23 @@ func newPageModel() *pageModel {
 
 const pageReply = "All right. What would you like to do next?"
 
+// pageRecorded is the path at which the fake tells which bodies of Chat
+// Completions it has received, byte for byte, as a list of strings.
+const pageRecorded = "/recorded"
+
 // ServeHTTP answers Messages and Chat Completions. Only the latter's JSON is
 // given cached tokens; streams pass as they are.
 func (m *pageModel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if strings.HasPrefix(r.URL.Path, "/v1/messages") {
 		m.claude.ServeHTTP(w, r)
+		return
+	}
+	if r.URL.Path == pageRecorded {
+		var bodies []string
+		for _, recorded := range m.chat.Requests() {
+			bodies = append(bodies, string(recorded.Body))
+		}
+		_ = json.NewEncoder(w).Encode(bodies)
 		return
 	}
 	answer := httptest.NewRecorder()

@@ -35,7 +35,6 @@ const pagePrices = `[
 // nothing in it, but for live, which adds exchanges and is the last of them.
 var pageViews = []pageView{
 	{name: "smoke"},
-	{name: "receipt"},
 	{name: "memories", own: &pageOptions{hostile: true}},
 	{name: "try"},
 	{name: "benefit"},
@@ -43,6 +42,7 @@ var pageViews = []pageView{
 	{name: "two-users"},
 	{name: "keyboard"},
 	{name: "live"},
+	{name: "receipt", own: &pageOptions{hostile: true}},
 	{name: "memory", own: &pageOptions{hostile: true}},
 	{name: "review", own: &pageOptions{hostile: true}},
 	{name: "people", own: &pageOptions{hostile: true}},

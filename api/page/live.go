@@ -1,0 +1,377 @@
+package page
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/remora-proxy/remora/api"
+)
+
+// liveView is the list of exchanges, which grows as they come.
+type liveView struct {
+	base
+	Of      api.Target // whose exchanges; parts that are "" mean any
+	Filter  liveFilter
+	Rows    []exchangeRow
+	Next    string // the cursor of the following page; "" = this is the last
+	Older   bool   // this is not the first page
+	Partial bool   // earlier exchanges are not of all users
+	Off     bool   // no receipts are kept
+	Problem string
+	Models  []string // to choose from
+	Clients []string
+	Read    int64 // when the list was read, in milliseconds
+}
+
+// exchangeRow is an exchange in a list.
+type exchangeRow struct {
+	api.Exchange
+	New bool // it came while the page was open
+}
+
+// liveFilter is what the list is limited to besides the user, as the URL says
+// it.
+type liveFilter struct{ Status, Model, Client string }
+
+// liveStatuses are the statuses that a receipt may have.
+var liveStatuses = []string{
+	"injected", "replayed", "repaired", "empty", "observed", "timeout", "unavailable", "unsupported", "rejected", "too-large", "no-user",
+}
+
+const (
+	livePage = 50
+	// choicePage is how many of the newest exchanges tell which models and
+	// clients can be chosen.
+	choicePage = 200
+	// missedPage bounds the exchanges that a stream looks at for what was
+	// missed. If more have come, the browser is told to read the list again.
+	missedPage = 200
+	// missedSlack is how long an exchange that has ended may take to be kept.
+	missedSlack = 5 * time.Second
+)
+
+func liveFilterOf(q url.Values) liveFilter {
+	return liveFilter{Status: q.Get("status"), Model: strings.TrimSpace(q.Get("model")), Client: strings.TrimSpace(q.Get("client"))}
+}
+
+func (f liveFilter) exchanges() api.ExchangeFilter {
+	return api.ExchangeFilter{Status: f.Status, Model: f.Model, Client: f.Client}
+}
+
+// live lists exchanges, the newest first. Unlike other views it is about
+// everybody unless a user is named.
+func (c *call) live() error {
+	asked := c.whose
+	b, err := c.begin("Live", "live")
+	if err != nil {
+		return err
+	}
+	if asked.User == "" {
+		b.Whose, c.whose = asked, asked
+	}
+	q := c.r.URL.Query()
+	v := liveView{base: b, Of: liveTarget(asked, b.People, b.More), Filter: liveFilterOf(q), Older: q.Get("cursor") != "", Read: c.now().UnixMilli()}
+	if err := c.fillLive(&v, q.Get("cursor")); err != nil {
+		return err
+	}
+	switch target := c.r.Header.Get("Hx-Target"); {
+	case c.partial() && v.Older:
+		c.renderPart("live", "exchange-rows", v)
+		return nil
+	case c.partial() && strings.HasSuffix(target, "#live-list"):
+		c.renderPart("live", "live-list", v)
+		return nil
+	}
+	c.fillChoices(&v)
+	c.render(http.StatusOK, "live", v)
+	return nil
+}
+
+// liveTarget returns whose exchanges are listed. Parts by which people can't be
+// told apart are left out, so that another user can be named without them.
+func liveTarget(asked api.Target, people []api.User, more bool) api.Target {
+	const ordinary = "default"
+	if asked.App == ordinary {
+		asked.App = ""
+	}
+	if asked.Project == ordinary {
+		asked.Project = ""
+	}
+	elsewhere := func(u api.User) bool { return u.Tenant != asked.Tenant }
+	if !more && !slices.ContainsFunc(people, elsewhere) {
+		asked.Tenant = ""
+	}
+	return asked
+}
+
+func (c *call) fillLive(v *liveView, cursor string) error {
+	page, err := c.service.Recent(c.ctx, c.p, v.Of, v.Filter.exchanges(), cursor, livePage)
+	kind, _ := api.Kind(err)
+	switch {
+	case errors.Is(err, api.ErrOff):
+		v.Off = true
+		return nil
+	case err != nil && kind == "invalid":
+		v.Problem = sentence(api.Detail(err))
+		return nil
+	case err != nil:
+		return err
+	}
+	for i := range page.Exchanges {
+		v.Rows = append(v.Rows, exchangeRow{Exchange: page.Exchanges[i]})
+	}
+	v.Next, v.Partial = page.Next, page.Partial
+	return nil
+}
+
+// fillChoices fills in which models and clients can be chosen.
+func (c *call) fillChoices(v *liveView) {
+	add := func(list []string, name string) []string {
+		if name == "" || slices.Contains(list, name) {
+			return list
+		}
+		return append(list, name)
+	}
+	v.Models, v.Clients = add(nil, v.Filter.Model), add(nil, v.Filter.Client)
+	page, err := c.service.Recent(c.ctx, c.p, api.Target{}, api.ExchangeFilter{}, "", choicePage)
+	if err != nil {
+		return // the list says it
+	}
+	for i := range page.Exchanges {
+		x := &page.Exchanges[i]
+		v.Models, v.Clients = add(v.Models, x.Model), add(v.Clients, x.Client)
+	}
+	slices.Sort(v.Models)
+	slices.Sort(v.Clients)
+}
+
+// Statuses returns the choices for the form.
+func (liveView) Statuses() []string { return liveStatuses }
+
+// Everybody reports whether the list is about all that the reader may see.
+func (v liveView) Everybody() bool { return v.Of.User == "" }
+
+// Elsewhere returns the parts of whose exchanges these are that no field of the
+// form shows.
+func (v liveView) Elsewhere() map[string]string {
+	out := map[string]string{}
+	for name, part := range map[string]string{"tenant": v.Of.Tenant, "project": v.Of.Project, "app": v.Of.App} {
+		if part != "" {
+			out[name] = part
+		}
+	}
+	return out
+}
+
+// Narrow reports whether the list is limited to less than everything.
+func (v liveView) Narrow() bool { return v.Of != api.Target{} || v.Filter != liveFilter{} }
+
+func (v liveView) query() url.Values {
+	q := targetQuery(v.Of)
+	for name, value := range map[string]string{"status": v.Filter.Status, "model": v.Filter.Model, "client": v.Filter.Client} {
+		if value != "" {
+			q.Set(name, value)
+		}
+	}
+	return q
+}
+
+// Events returns the address of the stream of what comes after this list.
+func (v liveView) Events() string {
+	q := v.query()
+	q.Set("since", strconv.FormatInt(v.Read, 10))
+	return "/live/events?" + q.Encode()
+}
+
+// Reload returns the address of the newest of the list.
+func (v liveView) Reload() string {
+	if q := v.query(); len(q) > 0 {
+		return "/?" + q.Encode()
+	}
+	return "/"
+}
+
+// MoreLink returns the address of the following page.
+func (v liveView) MoreLink() string {
+	q, cursor := v.query(), v.Next
+	if cursor == "" && len(v.Rows) > 0 {
+		cursor = v.Rows[len(v.Rows)-1].ID
+	}
+	q.Set("cursor", cursor)
+	return "/?" + q.Encode()
+}
+
+// exchangeLink returns the address of an exchange's receipt.
+func exchangeLink(x *api.Exchange) string {
+	whose := api.Target{Tenant: x.Tenant, App: x.App, Project: x.Project, User: x.User}
+	return base{Whose: whose}.Link("/exchanges/" + url.PathEscape(x.ID))
+}
+
+// Link returns the address of the exchange's receipt.
+func (r exchangeRow) Link() string { return exchangeLink(&r.Exchange) }
+
+// Person names whose exchange it is.
+func (r exchangeRow) Person() string {
+	return person(api.Target{App: r.App, Project: r.Project, User: r.User})
+}
+
+// Given is how many memories the request was given, with those of before.
+func (r exchangeRow) Given() int { return given(&r.Exchange) }
+
+func given(x *api.Exchange) (n int) {
+	for i := range x.Inserted {
+		n += len(x.Inserted[i].Spans)
+	}
+	return n
+}
+
+// events streams exchanges as server-sent events named exchange: the id is the
+// receipt's, the data a row of the list. An event named relist says that more
+// was missed than is sent.
+func (c *call) events() error {
+	s := &liveStream{call: c, filter: liveFilterOf(c.r.URL.Query()).exchanges(), sent: map[string]bool{}}
+	s.after = c.r.Header.Get("Last-Event-ID")
+	if s.after == "" {
+		s.after = c.r.URL.Query().Get("after")
+	}
+	err := c.service.Watch(c.ctx, c.p, c.whose, s.filter, s.alive, func(x api.Exchange) error { return s.show(&x) })
+	if s.alives > 0 || errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
+}
+
+// liveStream is one browser that watches exchanges.
+type liveStream struct {
+	*call
+	filter api.ExchangeFilter
+	after  string          // the last exchange that the browser has, "" = those of its list
+	sent   map[string]bool // ids; nil = it is not needed any more
+	alives int
+}
+
+// alive is called once when nothing is missed any more, and then in between.
+// What came before is looked for then, and once more the next time: a receipt
+// that was on its way into the store the first time is there.
+func (s *liveStream) alive() error {
+	if err := s.authenticate(); err != nil { // the session may have ended
+		return err
+	}
+	if s.alives++; s.alives == 1 {
+		s.w.Header().Set("Content-Type", "text/event-stream")
+		s.w.Header().Set("Cache-Control", "no-store")
+		s.w.WriteHeader(http.StatusOK)
+	}
+	if err := s.flush(": alive\n\n"); err != nil {
+		return err
+	}
+	switch {
+	case s.alives > 2:
+		return nil
+	case s.alives == 2:
+		defer func() { s.sent = nil }()
+	}
+	return s.sendMissed()
+}
+
+// sendMissed sends what came between the browser's list, or the last exchange
+// that it has, and now.
+func (s *liveStream) sendMissed() error {
+	since, err := strconv.ParseInt(s.r.URL.Query().Get("since"), 10, 64)
+	if err != nil && s.after == "" {
+		return nil
+	}
+	page, err := s.service.Recent(s.ctx, s.p, s.whose, s.filter, "", missedPage)
+	if err != nil {
+		return err
+	}
+	list := page.Exchanges
+	if s.after != "" {
+		since = startOf(s.after)
+		for i := range list {
+			if list[i].ID == s.after {
+				since = endOf(&list[i])
+			}
+		}
+	}
+	since -= missedSlack.Milliseconds()
+	if n := len(list); s.after != "" && page.Next != "" && n > 0 && int64(list[n-1].At) > since {
+		return s.flush("event: relist\ndata:\n\n")
+	}
+	for i := range slices.Backward(list) {
+		if x := &list[i]; endOf(x) >= since && !s.sent[x.ID] {
+			if err := s.show(x); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// endOf returns when an exchange was over, in milliseconds. Receipts come in
+// that order, and are listed by when exchanges began.
+func endOf(x *api.Exchange) int64 { return int64(x.At) + x.Times.Total/1000 }
+
+// startOf returns the time in a receipt's id, 0 if it has none.
+func startOf(id string) int64 {
+	const digits = 12
+	if len(id) <= digits {
+		return 0
+	}
+	at, err := strconv.ParseInt(id[1:1+digits], 16, 64)
+	if err != nil {
+		return 0
+	}
+	return at
+}
+
+func (s *liveStream) show(x *api.Exchange) error {
+	var row, event bytes.Buffer
+	if err := s.views["live"].ExecuteTemplate(&row, "exchange-row", exchangeRow{Exchange: *x, New: true}); err != nil {
+		return errors.New("a template failed") // the error may quote what was said
+	}
+	if s.sent != nil {
+		s.sent[x.ID] = true
+	}
+	writeEvent(&event, "exchange", x.ID, strings.TrimSpace(row.String()))
+	return s.flush(event.String())
+}
+
+func (s *liveStream) flush(text string) error {
+	if _, err := io.WriteString(s.w, text); err != nil {
+		return err
+	}
+	return http.NewResponseController(s.w).Flush()
+}
+
+// newlines are what ends a line in a stream of events.
+var newlines = strings.NewReplacer("\r\n", "\n", "\r", "\n")
+
+// writeEvent writes one server-sent event. Each line of the data gets a field of
+// its own; the browser puts them together again with newlines between.
+func writeEvent(w *bytes.Buffer, event, id, data string) {
+	fmt.Fprintf(w, "id: %s\nevent: %s\n", oneLine(id), oneLine(event))
+	for line := range strings.SplitSeq(newlines.Replace(data), "\n") {
+		w.WriteString("data: " + line + "\n")
+	}
+	w.WriteByte('\n')
+}
+
+// oneLine leaves out what would end a field.
+func oneLine(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '\r' || r == '\n' || r == 0 {
+			return -1
+		}
+		return r
+	}, text)
+}

@@ -1,0 +1,105 @@
+package page
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/remora-proxy/remora/api"
+	"github.com/remora-proxy/remora/recall/receipt"
+)
+
+// serverEvent is an event as a browser reads it.
+type serverEvent struct{ ID, Event, Data string }
+
+// readEvents reads a stream as the standard says: a line ends with CR, LF or
+// both; an event ends with an empty line.
+func readEvents(stream string) (out []serverEvent) {
+	lines := strings.Split(strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(stream), "\n")
+	var e serverEvent
+	var data []string
+	for _, line := range lines {
+		name, value, _ := strings.Cut(line, ":")
+		value = strings.TrimPrefix(value, " ")
+		switch {
+		case line == "":
+			if len(data) > 0 {
+				e.Data = strings.Join(data, "\n")
+				out = append(out, e)
+			}
+			e, data = serverEvent{}, nil
+		case name == "id":
+			e.ID = value
+		case name == "event":
+			e.Event = value
+		case name == "data":
+			data = append(data, value)
+		}
+	}
+	return out
+}
+
+func TestWriteEvent(t *testing.T) {
+	for _, tt := range []struct{ name, data, want string }{
+		{"one line", "<li>a</li>", "<li>a</li>"},
+		{"several lines", "<li>\n  a\n</li>", "<li>\n  a\n</li>"},
+		{"an empty line between", "a\n\nb", "a\n\nb"},
+		{"all ends of lines", "a\rb\r\nc\nd", "a\nb\nc\nd"},
+		{"a field of its own", "a\nevent: other\nid: 7\n\ndata: b", "a\nevent: other\nid: 7\n\ndata: b"},
+		{"spaces at the beginning", "  a\n b", "  a\n b"},
+		{"a colon", ": a", ": a"},
+		{"ends with a line", "a\n", "a\n"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var b bytes.Buffer
+			writeEvent(&b, "exchange", "x1", tt.data)
+			writeEvent(&b, "exchange", "x2", "next")
+			want := []serverEvent{{"x1", "exchange", tt.want}, {"x2", "exchange", "next"}}
+			if diff := cmp.Diff(want, readEvents(b.String())); diff != "" {
+				t.Errorf("(-want +got):\n%s\nof %q", diff, b.String())
+			}
+		})
+	}
+	var b bytes.Buffer
+	writeEvent(&b, "a\nb", "x\r\nid: y\x00", "z")
+	if diff := cmp.Diff([]serverEvent{{"xid: y", "ab", "z"}}, readEvents(b.String())); diff != "" {
+		t.Errorf("names with ends of lines (-want +got):\n%s", diff)
+	}
+}
+
+func TestLiveTarget(t *testing.T) {
+	ada, bob := api.User{Tenant: "local", App: "default", Project: "default", User: "ada"}, api.User{Tenant: "k1", App: "cli", Project: "default", User: "bob"}
+	for _, tt := range []struct {
+		name   string
+		asked  api.Target
+		people []api.User
+		more   bool
+		want   api.Target
+	}{
+		{name: "everybody", people: []api.User{ada, bob}},
+		{name: "as another view names her", asked: targetOf(ada), people: []api.User{ada}, want: api.Target{User: "ada"}},
+		{name: "one of several tenants", asked: targetOf(ada), people: []api.User{ada, bob}, want: api.Target{Tenant: "local", User: "ada"}},
+		{name: "more people than are known", asked: targetOf(ada), people: []api.User{ada}, more: true, want: api.Target{Tenant: "local", User: "ada"}},
+		{name: "an app", asked: targetOf(bob), people: []api.User{bob}, want: api.Target{App: "cli", User: "bob"}},
+		{name: "a project alone", asked: api.Target{Project: "p"}, people: []api.User{ada}, want: api.Target{Project: "p"}},
+	} {
+		if got := liveTarget(tt.asked, tt.people, tt.more); got != tt.want {
+			t.Errorf("%s: got %+v, want %+v", tt.name, got, tt.want)
+		}
+	}
+}
+
+// What a browser has missed is known by when exchanges ended.
+func TestEndOf(t *testing.T) {
+	x := api.Exchange{Receipt: receipt.Receipt{ID: "x0000000003e8" + "0001aabbccddeeff", At: 1000, Times: receipt.Times{Total: 2_500_000}}}
+	if got := endOf(&x); got != 3500 {
+		t.Errorf("the end: got %d, want 3500", got)
+	}
+	for id, want := range map[string]int64{x.ID: 1000, "": 0, "x12": 0, "xzzzzzzzzzzzz0001": 0} {
+		if got := startOf(id); got != want {
+			t.Errorf("the start of %q: got %d, want %d", id, got, want)
+		}
+	}
+}
