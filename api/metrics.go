@@ -63,7 +63,7 @@ type Metrics struct {
 
 // Metrics returns the numbers of the whole installation, for the admin.
 func (s *questions) Metrics(ctx context.Context, p Principal) (Metrics, error) {
-	if !p.Admin {
+	if !p.Everything() {
 		return Metrics{}, ErrForbidden
 	}
 	m := s.Pipeline.Metrics()

@@ -23,6 +23,11 @@ type Principal struct {
 	By   string // for what is kept of changes
 }
 
+// Everything reports whether the caller may see what is not one user's: numbers,
+// settings and login links of the whole installation. The admin may, unless a
+// proxy has named a user.
+func (p Principal) Everything() bool { return p.Admin && p.User == "" }
+
 // Authenticate returns the principal of a credential: the admin token, or a key
 // that the upstream has accepted and under which something is remembered. user,
 // if not "", is the only user that the caller may reach from then on.

@@ -64,7 +64,7 @@ func (s *access) Users(ctx context.Context, p Principal, t Target, after string,
 			}
 			out.Users = append(out.Users, User{identity.Show(scope.Tenant), identity.Show(scope.App), identity.Show(scope.Project), identity.Show(scope.User), d.Memories})
 		}
-		if p.Admin {
+		if p.Everything() {
 			out.Unreadable += page.Damaged
 		}
 		if after = page.Next; after == "" {

@@ -23,7 +23,7 @@ type setup struct{ *access }
 
 // Settings returns the settings in force, for the admin.
 func (s *setup) Settings(_ context.Context, p Principal) ([]Setting, error) {
-	if !p.Admin {
+	if !p.Everything() {
 		return nil, ErrForbidden
 	}
 	if s.Deps.Settings == nil {
@@ -41,7 +41,7 @@ type LoginLink struct {
 // LoginLink makes a login link, for the admin. It is ErrOff if there is no page
 // to open.
 func (s *setup) LoginLink(_ context.Context, p Principal) (LoginLink, error) {
-	if !p.Admin {
+	if !p.Everything() {
 		return LoginLink{}, ErrForbidden
 	}
 	if s.Deps.LoginLink == nil {

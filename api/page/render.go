@@ -82,7 +82,7 @@ const maxListed = 50
 // key's holder, it is about the first person there is.
 func (c *call) begin(title, section string) (base, error) {
 	b := base{
-		Title: title, Section: section, Theme: themeOf(c.r), Version: c.version, Admin: c.p.Admin, By: c.p.By, Path: c.r.URL.RequestURI(),
+		Title: title, Section: section, Theme: themeOf(c.r), Version: c.version, Admin: c.p.Everything(), By: c.p.By, Path: c.r.URL.RequestURI(),
 	}
 	b.Flash = c.session.said()
 	page, err := c.service.Users(c.ctx, c.p, api.Target{}, "", maxListed)
@@ -190,7 +190,7 @@ func (c *call) fail(err error) {
 		c.write(status, "error", "problem", detail)
 		return
 	}
-	v := errorView{base: base{Title: "Not done", Theme: themeOf(c.r), Version: c.version, Admin: c.p.Admin, By: c.p.By, Whose: c.whose, Path: "/"}, Status: status, Detail: detail}
+	v := errorView{base: base{Title: "Not done", Theme: themeOf(c.r), Version: c.version, Admin: c.p.Everything(), By: c.p.By, Whose: c.whose, Path: "/"}, Status: status, Detail: detail}
 	c.render(status, "error", v)
 }
 

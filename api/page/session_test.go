@@ -1,6 +1,7 @@
 package page
 
 import (
+	"errors"
 	"net/url"
 	"strings"
 	"testing"
@@ -128,5 +129,21 @@ func TestSessionsAreBounded(t *testing.T) {
 	}
 	if r.sessions.find(first, time.Now()) != nil {
 		t.Error("the session that was used longest ago is still open")
+	}
+}
+
+// A session that a proxy has named a user for sees no settings and no numbers of
+// the whole installation.
+func TestNamedUserSeesNoSettings(t *testing.T) {
+	r := newRig(t)
+	p := api.Principal{Admin: true, User: "ann", By: "test"}
+	if _, err := r.service.Settings(t.Context(), p); !errors.Is(err, api.ErrForbidden) {
+		t.Errorf("Settings: %v", err)
+	}
+	if _, err := r.service.Metrics(t.Context(), p); !errors.Is(err, api.ErrForbidden) {
+		t.Errorf("Metrics: %v", err)
+	}
+	if res, body := r.send(t, "/health", nil, "Authorization", "Bearer "+adminToken, "X-Remora-User", "ann"); res.StatusCode != 200 || strings.Contains(body, "Settings in force") {
+		t.Errorf("health: status %d, with settings %t", res.StatusCode, strings.Contains(body, "Settings in force"))
 	}
 }
