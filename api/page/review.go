@@ -39,6 +39,7 @@ type reviewView struct {
 	Confirm     *confirmation
 	Next        string // the cursor of the following page; "" = this is the last
 	Truncated   bool   // not all memories were looked through
+	Later       bool   // the tabs are counted by a request of their own
 }
 
 // tab is one part of the review.
@@ -77,8 +78,17 @@ func (c *call) review() error {
 	}
 	q := c.r.URL.Query()
 	v := reviewView{base: b, Tab: q.Get("tab")}
+	counts := c.partial() && strings.HasSuffix(c.r.Header.Get("Hx-Target"), "#tabs")
+	if v.Later, err = c.countsLater(); err != nil {
+		return err
+	}
+	v.Later = v.Later && !counts
 	if err := c.countReview(&v); err != nil {
 		return err
+	}
+	if counts {
+		c.renderPart("review", "tabs", v)
+		return nil
 	}
 	if !slices.ContainsFunc(v.Tabs, func(t tab) bool { return t.Name == v.Tab }) {
 		v.Tab = v.firstTab()
@@ -89,7 +99,12 @@ func (c *call) review() error {
 	case tabContradictions:
 		err = c.fillPairs(&v, q.Get("cursor"))
 	case tabSources:
-		err = v.confirm(q.Get("do"), q.Get("source"))
+		if v.Later {
+			v.Sources, err = c.service.Sources(c.ctx, c.p, c.whose)
+		}
+		if err == nil {
+			err = v.confirm(q.Get("do"), q.Get("source"))
+		}
 	}
 	if err != nil {
 		return err
@@ -108,8 +123,23 @@ func (v *reviewView) firstTab() string {
 	return tabQuarantine
 }
 
+// maxCounted is how many memories are counted before the view is shown: it takes
+// a look at each of them. Of more, the counts come after it, if there is a
+// script.
+const maxCounted = 10_000
+
+func (c *call) countsLater() (bool, error) {
+	found, err := c.service.Users(c.ctx, c.p, c.whose, "", 1)
+	return err == nil && len(found.Users) > 0 && found.Users[0].Memories > maxCounted, err
+}
+
 // countReview counts what is in each tab.
 func (c *call) countReview(v *reviewView) (err error) {
+	if v.Later {
+		v.Tabs = []tab{{Name: tabQuarantine, Title: "Quarantine"}, {Name: tabContradictions, Title: "Contradictions"}, {Name: tabForget, Title: "Requests to forget"}, {Name: tabSources, Title: "Sources"}}
+		v.Requests, err = c.service.ForgetRequests(c.ctx, c.p, c.whose)
+		return err
+	}
 	if v.Sources, err = c.service.Sources(c.ctx, c.p, c.whose); err != nil {
 		return err
 	}

@@ -105,7 +105,7 @@ await run(async (browser) => {
 
   // Nobody's: the tabs say what would be there.
   for (const name of ['quarantine', 'contradictions', 'forget', 'sources']) {
-    await tab.open(`/review?tenant=name:tests&user=nobody&tab=${name}`)
+    await tab.open(`/review?tenant=name:tests&user=zoe&tab=${name}`)
     await page.locator('.nothing').waitFor()
   }
   await tab.sweep('nothing')
