@@ -67,9 +67,9 @@ func (f liveFilter) exchanges() api.ExchangeFilter {
 	return api.ExchangeFilter{Status: f.Status, Model: f.Model, Client: f.Client}
 }
 
-// live lists exchanges, the newest first. Unlike other views it is about
+// showLive lists exchanges, the newest first. Unlike other views it is about
 // everybody unless a user is named.
-func (c *call) live() error {
+func showLive(c *call) error {
 	asked := c.whose
 	b, err := c.begin("Live", "live")
 	if err != nil {
@@ -80,7 +80,7 @@ func (c *call) live() error {
 	}
 	q := c.r.URL.Query()
 	v := liveView{base: b, Of: liveTarget(asked, b.People, b.More), Filter: liveFilterOf(q), Older: q.Get("cursor") != "", Read: c.now().UnixMilli()}
-	if err := c.fillLive(&v, q.Get("cursor")); err != nil {
+	if err := v.fill(c, q.Get("cursor")); err != nil {
 		return err
 	}
 	switch target := c.r.Header.Get("Hx-Target"); {
@@ -91,7 +91,7 @@ func (c *call) live() error {
 		c.renderPart("live", "live-list", v)
 		return nil
 	}
-	c.fillChoices(&v)
+	v.fillChoices(c)
 	c.render(http.StatusOK, "live", v)
 	return nil
 }
@@ -113,14 +113,14 @@ func liveTarget(asked api.Target, people []api.User, more bool) api.Target {
 	return asked
 }
 
-func (c *call) fillLive(v *liveView, cursor string) error {
+func (v *liveView) fill(c *call, cursor string) error {
 	page, err := c.service.Recent(c.ctx, c.p, v.Of, v.Filter.exchanges(), cursor, livePage)
 	kind, _ := api.Kind(err)
 	switch {
 	case errors.Is(err, api.ErrOff):
 		v.Off = true
 		return nil
-	case err != nil && kind == "invalid":
+	case err != nil && kind == "invalid" && !(v.Older && c.partial()): // which has no place for it
 		v.Problem = sentence(api.Detail(err))
 		return nil
 	case err != nil:
@@ -134,7 +134,7 @@ func (c *call) fillLive(v *liveView, cursor string) error {
 }
 
 // fillChoices fills in which models and clients can be chosen.
-func (c *call) fillChoices(v *liveView) {
+func (v *liveView) fillChoices(c *call) {
 	add := func(list []string, name string) []string {
 		if name == "" || slices.Contains(list, name) {
 			return list
@@ -234,10 +234,10 @@ func given(x *api.Exchange) (n int) {
 	return n
 }
 
-// events streams exchanges as server-sent events named exchange: the id is the
+// streamLive streams exchanges as server-sent events named exchange: the id is the
 // receipt's, the data a row of the list. An event named relist says that more
 // was missed than is sent.
-func (c *call) events() error {
+func streamLive(c *call) error {
 	s := &liveStream{call: c, filter: liveFilterOf(c.r.URL.Query()).exchanges(), sent: map[string]bool{}}
 	s.after = c.r.Header.Get("Last-Event-ID")
 	if s.after == "" {

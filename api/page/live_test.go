@@ -1,14 +1,20 @@
 package page
 
 import (
+	"bufio"
 	"bytes"
+	"net/http"
+	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/remora-proxy/remora/api"
 	"github.com/remora-proxy/remora/recall/receipt"
+	"github.com/remora-proxy/remora/storage"
 )
 
 // serverEvent is an event as a browser reads it.
@@ -100,6 +106,87 @@ func TestEndOf(t *testing.T) {
 	for id, want := range map[string]int64{x.ID: 1000, "": 0, "x12": 0, "xzzzzzzzzzzzz0001": 0} {
 		if got := startOf(id); got != want {
 			t.Errorf("the start of %q: got %d, want %d", id, got, want)
+		}
+	}
+}
+
+// watched opens the stream and returns the ids of its events as they come.
+func watched(t *testing.T, server, query, last string) <-chan string {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server+"/live/events"+query, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+adminToken)
+	if last != "" {
+		req.Header.Set("Last-Event-ID", last)
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := res.Header.Get("Content-Type"); res.StatusCode != http.StatusOK || got != "text/event-stream" {
+		t.Fatalf("status %d, %s", res.StatusCode, got)
+	}
+	ids := make(chan string, 100)
+	go func() {
+		defer res.Body.Close()
+		for lines := bufio.NewScanner(res.Body); lines.Scan(); {
+			if id, ok := strings.CutPrefix(lines.Text(), "id: "); ok {
+				ids <- id
+			}
+		}
+	}()
+	return ids
+}
+
+// TestStreamAfter opens the stream after an exchange that the browser has seen:
+// what was over later is sent, also if it had begun before.
+func TestStreamAfter(t *testing.T) {
+	r := newRig(t)
+	server := httptest.NewServer(r)
+	t.Cleanup(server.Close)
+	began := time.Now().Add(-10 * time.Minute)
+	record := func(user string, after, took time.Duration) string {
+		x := &receipt.Receipt{
+			At: storage.TimeOf(began.Add(after)), Scope: storage.Scope{Tenant: "local", App: "default", Project: "default", User: user},
+			Status: "empty", Query: "a\nb", Times: receipt.Times{Total: took.Microseconds()},
+		}
+		r.service.Receipts.Record(x)
+		return x.ID
+	}
+	old := record("ada", -2*time.Minute, time.Second)
+	long := record("ada", -time.Minute, 3*time.Minute)
+	seen := record("ada", 0, 0)
+	later := record("bob", time.Minute, time.Second)
+	for {
+		page, err := r.service.Recent(t.Context(), api.Principal{Admin: true}, api.Target{}, api.ExchangeFilter{}, "", 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(page.Exchanges) == 4 {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	everybody := watched(t, server.URL, "", seen)
+	ada := watched(t, server.URL, "?user=ada", seen)
+	fresh := watched(t, server.URL, "?since=99999999999999", "")
+	now := record("ada", 2*time.Minute, time.Second)
+	for name, tt := range map[string]struct {
+		ids  <-chan string
+		want []string
+	}{
+		"everybody":                 {everybody, []string{long, seen, later, now}},
+		"one user":                  {ada, []string{long, seen, now}},
+		"a list that was just read": {fresh, []string{now}},
+	} {
+		var got []string
+		for len(got) == 0 || got[len(got)-1] != now {
+			got = append(got, <-tt.ids)
+		}
+		if !slices.Equal(got, tt.want) {
+			t.Errorf("%s: got %q, want %q (not %q)", name, got, tt.want, old)
 		}
 	}
 }

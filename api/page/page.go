@@ -56,10 +56,10 @@ type view func(c *call) error
 // routes returns the routes that need a login, by their patterns.
 func routes() map[string]view {
 	return map[string]view{
-		"GET /{$}":                      (*call).live,
-		"GET /live/events":              (*call).events,
-		"GET /exchanges/{id}":           (*call).receipt,
-		"POST /exchanges/{id}/unwanted": (*call).unwanted,
+		"GET /{$}":                      showLive,
+		"GET /live/events":              streamLive,
+		"GET /exchanges/{id}":           showReceipt,
+		"POST /exchanges/{id}/unwanted": setUnwanted,
 		"GET /memories":                 (*call).memories,
 		"POST /memories":                (*call).addMemory,
 		"GET /memories/{id}":            (*call).memory,

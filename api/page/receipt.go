@@ -64,8 +64,8 @@ const (
 	siblingPage = 200
 )
 
-// receipt shows one exchange.
-func (c *call) receipt() error {
+// showReceipt shows one exchange.
+func showReceipt(c *call) error {
 	b, err := c.begin("Exchange", "live")
 	if err != nil {
 		return err
@@ -76,7 +76,7 @@ func (c *call) receipt() error {
 	}
 	v := receiptView{base: b, X: x, Stages: stagesOf(&x.Times)}
 	v.Inserted, v.TurnedDown = candidatesOf(&x)
-	siblings, err := c.siblings(&v)
+	siblings, err := v.siblings(c)
 	if err != nil {
 		return err
 	}
@@ -92,7 +92,7 @@ func (c *call) receipt() error {
 
 // siblings returns the exchanges of the same conversation, the newest first,
 // and fills in which are before and after this one.
-func (c *call) siblings(v *receiptView) ([]api.Exchange, error) {
+func (v *receiptView) siblings(c *call) ([]api.Exchange, error) {
 	if v.X.Conversation == "" {
 		return nil, nil
 	}
@@ -335,9 +335,9 @@ func (i inserted) Number() int { return i.Message + 1 }
 // Bytes is the length of the block.
 func (i inserted) Bytes() int { return len(i.Text) }
 
-// unwanted has a memory not recalled any more for questions such as the one of
+// setUnwanted has a memory not recalled any more for questions such as the one of
 // an exchange, or takes that back.
-func (c *call) unwanted() error {
+func setUnwanted(c *call) error {
 	form, err := c.form()
 	if err != nil {
 		return err
@@ -348,7 +348,7 @@ func (c *call) unwanted() error {
 		}
 	}
 	id, memory := c.r.PathValue("id"), form.Get("memory")
-	done, err := c.setWanted(memory, id, form.Get("do") == "wanted")
+	done, err := setWanted(c, memory, id, form.Get("do") == "wanted")
 	if err != nil {
 		if kind, _ := api.Kind(err); kind != "invalid" && kind != "gone" {
 			return err
@@ -359,7 +359,7 @@ func (c *call) unwanted() error {
 	return c.redirect(base{Whose: c.whose}.Link("/exchanges/" + url.PathEscape(id)))
 }
 
-func (c *call) setWanted(memory, exchange string, wanted bool) (flash, error) {
+func setWanted(c *call, memory, exchange string, wanted bool) (flash, error) {
 	before, err := c.service.Get(c.ctx, c.p, c.whose, memory, false)
 	if err != nil {
 		return flash{}, err
