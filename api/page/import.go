@@ -16,6 +16,9 @@ import (
 	"github.com/remora-proxy/remora/persist/facts"
 )
 
+// importCall is a request to the import.
+type importCall struct{ *call }
+
 // importView asks for an export of another tool.
 type importView struct {
 	base
@@ -54,10 +57,10 @@ func toolName(format string) string {
 	return tools[i].Name
 }
 
-func (c *call) owner() owner { return owner{c.session, c.p} }
+func (c importCall) owner() owner { return owner{c.session, c.p} }
 
 // imports asks for an export.
-func (c *call) imports() error {
+func (c importCall) imports() error {
 	v, err := c.importForm()
 	if err != nil {
 		return err
@@ -67,7 +70,7 @@ func (c *call) imports() error {
 	return nil
 }
 
-func (c *call) importForm() (importView, error) {
+func (c importCall) importForm() (importView, error) {
 	b, err := c.begin("Import", "import")
 	return importView{base: b, Tools: tools, For: b.Whose.User, Fixed: c.p.User != ""}, err
 }
@@ -99,7 +102,7 @@ func (up *upload) Name() string { return up.name }
 
 // upload takes an export, counts what is in it, and leads to the view that asks
 // whether to import it.
-func (c *call) upload() error {
+func (c importCall) upload() error {
 	up, err := c.receive()
 	if err == nil {
 		return c.redirect(base{Whose: up.whose}.Link("/import/" + up.id))
@@ -149,7 +152,7 @@ var (
 )
 
 // receive reads the form, and counts what is in its file.
-func (c *call) receive() (*upload, error) {
+func (c importCall) receive() (*upload, error) {
 	c.r.Form = url.Values{}
 	if c.r.ContentLength > api.MaxImport+maxForm {
 		return nil, api.ErrTooLarge
@@ -180,7 +183,7 @@ func (c *call) receive() (*upload, error) {
 
 // take saves the file of a form, reads its other fields and counts what is in
 // the file.
-func (c *call) take(up *upload, parts *multipart.Reader) (found api.ImportReport, err error) {
+func (c importCall) take(up *upload, parts *multipart.Reader) (found api.ImportReport, err error) {
 	for range maxParts {
 		part, err := parts.NextPart()
 		if errors.Is(err, io.EOF) {
@@ -209,7 +212,7 @@ func (c *call) take(up *upload, parts *multipart.Reader) (found api.ImportReport
 	return c.importer(up, true)(c.ctx, up.file.Path, nil)
 }
 
-func (c *call) takePart(up *upload, part *multipart.Part) (err error) {
+func (c importCall) takePart(up *upload, part *multipart.Part) (err error) {
 	switch {
 	case part.FormName() != "file":
 		text, err := io.ReadAll(io.LimitReader(part, maxPartField))
@@ -227,7 +230,7 @@ func (c *call) takePart(up *upload, part *multipart.Part) (err error) {
 }
 
 // importer returns what reads an upload. With dry it stores nothing.
-func (c *call) importer(up *upload, dry bool) importer {
+func (c importCall) importer(up *upload, dry bool) importer {
 	service, p, whose, options := c.service, c.p, up.whose, api.ImportOptions{Format: up.format, DryRun: dry}
 	return func(ctx context.Context, path string, progress func(api.ImportReport)) (api.ImportReport, error) {
 		fsys, closer, err := imports.Open(path)
@@ -240,7 +243,7 @@ func (c *call) importer(up *upload, dry bool) importer {
 }
 
 // runImport imports an upload, or throws it away.
-func (c *call) runImport() error {
+func (c importCall) runImport() error {
 	form, err := c.form()
 	if err != nil {
 		return err
@@ -283,7 +286,7 @@ type importingView struct {
 }
 
 // importState shows an upload.
-func (c *call) importState() error {
+func (c importCall) importState() error {
 	up, err := c.uploads.find(c.r.PathValue("id"), c.owner())
 	if err != nil {
 		return err

@@ -25,6 +25,9 @@ const (
 	maxPeople = 10_000
 )
 
+// peopleCall is a request to the list of people, or about one of them.
+type peopleCall struct{ *call }
+
 // peopleView lists whom the session may reach.
 type peopleView struct {
 	base
@@ -37,7 +40,7 @@ type peopleView struct {
 }
 
 // people lists people whose names match.
-func (c *call) people() error {
+func (c peopleCall) people() error {
 	b, err := c.begin("People", "people")
 	if err != nil {
 		return err
@@ -61,7 +64,7 @@ func (c *call) people() error {
 
 // fillPeople reads a page of people. Only the first page counts those of the
 // others, too.
-func (c *call) fillPeople(v *peopleView, cursor string) error {
+func (c peopleCall) fillPeople(v *peopleView, cursor string) error {
 	first, full := cursor == "", false
 	for seen := 0; ; {
 		page, err := c.service.Users(c.ctx, c.p, api.Target{}, cursor, peoplePage)
@@ -112,7 +115,7 @@ var extensions = map[string]string{api.FormatRemora: "jsonl", api.FormatMem0: "j
 
 // export sends what is remembered of a user as a file. Without an app or a
 // project it is all of them.
-func (c *call) export() (err error) {
+func (c peopleCall) export() (err error) {
 	format := c.r.URL.Query().Get("format")
 	if format == "" {
 		format = api.FormatRemora
@@ -171,7 +174,7 @@ const (
 )
 
 // askErase says what erasing a user removes, or shows the receipt of an erasure.
-func (c *call) askErase() error {
+func (c peopleCall) askErase() error {
 	if id := c.r.URL.Query().Get("receipt"); id != "" {
 		receipt, ok := c.session.receipt(id)
 		if !ok {
@@ -183,9 +186,11 @@ func (c *call) askErase() error {
 }
 
 // erased returns who is erased: a user of a tenant, in all apps and projects.
-func (c *call) erased() api.Target { return api.Target{Tenant: c.whose.Tenant, User: c.whose.User} }
+func (c peopleCall) erased() api.Target {
+	return api.Target{Tenant: c.whose.Tenant, User: c.whose.User}
+}
 
-func (c *call) showErase(status int, who api.Target, problem string) error {
+func (c peopleCall) showErase(status int, who api.Target, problem string) error {
 	if who.User == "" {
 		return &api.FieldError{Field: "user", Why: "is required: choose one of the people"}
 	}
@@ -201,7 +206,7 @@ func (c *call) showErase(status int, who api.Target, problem string) error {
 	return nil
 }
 
-func (c *call) fillErase(v *eraseView) error {
+func (c peopleCall) fillErase(v *eraseView) error {
 	for cursor := ""; ; {
 		page, err := c.service.Users(c.ctx, c.p, v.Who, cursor, api.MaxPage)
 		if err != nil {
@@ -261,7 +266,7 @@ func (v eraseView) ExportAll(format string) string {
 }
 
 // erase erases a user whose name was typed. It goes on if the browser leaves.
-func (c *call) erase() error {
+func (c peopleCall) erase() error {
 	form, err := c.form()
 	if err != nil {
 		return err
@@ -293,7 +298,7 @@ type erasedView struct {
 	Records []namedCount
 }
 
-func (c *call) showErased(receipt api.Receipt) error {
+func (c peopleCall) showErased(receipt api.Receipt) error {
 	b := base{Title: "Receipt of an erasure", Theme: themeOf(c.r), Version: c.version, Path: c.r.URL.RequestURI()}
 	c.render(http.StatusOK, "erased", erasedView{b, receipt, countsOf(receipt.Records, bucketNames)})
 	return nil

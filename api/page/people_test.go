@@ -28,7 +28,7 @@ func TestPeopleInPages(t *testing.T) {
 		seen := map[string]bool{}
 		cursor, pages := "", 0
 		for {
-			c := &call{Handler: r.Handler, ctx: context.Background(), p: admin}
+			c := peopleCall{&call{Handler: r.Handler, ctx: context.Background(), p: admin}}
 			v := peopleView{Query: query}
 			if err := c.fillPeople(&v, cursor); err != nil {
 				t.Fatal(err)

@@ -26,6 +26,9 @@ const (
 	tabSources        = "sources"
 )
 
+// reviewCall is a request to the review.
+type reviewCall struct{ *call }
+
 // reviewView is what a person should look at, one tab at a time.
 type reviewView struct {
 	base
@@ -71,7 +74,7 @@ type confirmation struct {
 }
 
 // review shows what a person should look at.
-func (c *call) review() error {
+func (c reviewCall) review() error {
 	b, err := c.begin("Review", "review")
 	if err != nil {
 		return err
@@ -128,13 +131,13 @@ func (v *reviewView) firstTab() string {
 // script.
 const maxCounted = 10_000
 
-func (c *call) countsLater() (bool, error) {
+func (c reviewCall) countsLater() (bool, error) {
 	found, err := c.service.Users(c.ctx, c.p, c.whose, "", 1)
 	return err == nil && len(found.Users) > 0 && found.Users[0].Memories > maxCounted, err
 }
 
 // countReview counts what is in each tab.
-func (c *call) countReview(v *reviewView) (err error) {
+func (c reviewCall) countReview(v *reviewView) (err error) {
 	if v.Later {
 		v.Tabs = []tab{{Name: tabQuarantine, Title: "Quarantine"}, {Name: tabContradictions, Title: "Contradictions"}, {Name: tabForget, Title: "Requests to forget"}, {Name: tabSources, Title: "Sources"}}
 		v.Requests, err = c.service.ForgetRequests(c.ctx, c.p, c.whose)
@@ -166,7 +169,7 @@ func (c *call) countReview(v *reviewView) (err error) {
 
 // fillQuarantine reads a page of what is in quarantine. A page of the service
 // may be empty though there is more.
-func (c *call) fillQuarantine(v *reviewView, cursor string) error {
+func (c reviewCall) fillQuarantine(v *reviewView, cursor string) error {
 	for {
 		page, err := c.service.List(c.ctx, c.p, c.whose, api.Filter{States: []string{api.StateQuarantined}}, cursor, reviewPage)
 		if err != nil {
@@ -188,7 +191,7 @@ func (c *call) fillQuarantine(v *reviewView, cursor string) error {
 
 // whoQuarantined returns who has put a memory into quarantine and why, "" if it
 // has been there from the start.
-func (c *call) whoQuarantined(id string) (by, why string, err error) {
+func (c reviewCall) whoQuarantined(id string) (by, why string, err error) {
 	history, err := c.service.History(c.ctx, c.p, c.whose, id)
 	if errors.Is(err, api.ErrNotFound) {
 		return "", "", nil
@@ -204,7 +207,7 @@ func (c *call) whoQuarantined(id string) (by, why string, err error) {
 	return "", "", nil
 }
 
-func (c *call) fillPairs(v *reviewView, cursor string) error {
+func (c reviewCall) fillPairs(v *reviewView, cursor string) error {
 	page, err := c.service.Contradictions(c.ctx, c.p, c.whose, cursor, reviewPage)
 	if err != nil {
 		return err
@@ -309,7 +312,7 @@ func (v reviewView) TabLink(name string, pairs ...any) string {
 }
 
 // answerReview does what a button of the review asks for.
-func (c *call) answerReview() error {
+func (c reviewCall) answerReview() error {
 	form, err := c.form()
 	if err != nil {
 		return err
@@ -331,7 +334,7 @@ func (c *call) answerReview() error {
 	return c.redirect(returnPath(form, b.Link("/review", "tab", to)))
 }
 
-func (c *call) decide(do string, form url.Values) (flash, error) {
+func (c reviewCall) decide(do string, form url.Values) (flash, error) {
 	id, why := form.Get("id"), form.Get("why")
 	switch do {
 	case "prefer":
@@ -359,7 +362,7 @@ func (c *call) decide(do string, form url.Values) (flash, error) {
 
 // answerForget answers a request to forget. To forget nothing is to keep, and
 // has a button of its own: no ids would mean all.
-func (c *call) answerForget(forget bool, form url.Values) (flash, error) {
+func (c reviewCall) answerForget(forget bool, form url.Values) (flash, error) {
 	ids := form["id"]
 	if !forget {
 		_, err := c.service.AnswerForget(c.ctx, c.p, c.whose, form.Get("request"), false, nil)
@@ -386,7 +389,7 @@ func removed(gone api.Removed) flash {
 
 var errSource = &api.FieldError{Field: "source", Why: "is required"} // none would mean all
 
-func (c *call) forgetSource(source string) (flash, error) {
+func (c reviewCall) forgetSource(source string) (flash, error) {
 	if source == "" {
 		return flash{}, errSource
 	}
@@ -394,7 +397,7 @@ func (c *call) forgetSource(source string) (flash, error) {
 	return removed(gone), err
 }
 
-func (c *call) quarantineSource(source string) (flash, error) {
+func (c reviewCall) quarantineSource(source string) (flash, error) {
 	if source == "" {
 		return flash{}, errSource
 	}
