@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -159,16 +160,7 @@ func TestStreamAfter(t *testing.T) {
 	long := record("ada", -time.Minute, 3*time.Minute)
 	seen := record("ada", 0, 0)
 	later := record("bob", time.Minute, time.Second)
-	for {
-		page, err := r.service.Recent(t.Context(), api.Principal{Admin: true}, api.Target{}, api.ExchangeFilter{}, "", 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(page.Exchanges) == 4 {
-			break
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
+	kept(t, r, 4)
 	everybody := watched(t, server.URL, "", seen)
 	ada := watched(t, server.URL, "?user=ada", seen)
 	fresh := watched(t, server.URL, "?since=99999999999999", "")
@@ -188,5 +180,49 @@ func TestStreamAfter(t *testing.T) {
 		if !slices.Equal(got, tt.want) {
 			t.Errorf("%s: got %q, want %q (not %q)", name, got, tt.want, old)
 		}
+	}
+}
+
+// kept returns once so many exchanges are listed.
+func kept(t *testing.T, r *rig, n int) {
+	t.Helper()
+	for {
+		page, err := r.service.Recent(t.Context(), api.Principal{Admin: true}, api.Target{}, api.ExchangeFilter{}, "", 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(page.Exchanges) == n {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// TestLiveSays looks for what the list says when it is not all there is.
+func TestLiveSays(t *testing.T) {
+	r := newRig(t)
+	key := []string{"Authorization", "Bearer " + adminToken}
+	says := func(target, want string) {
+		t.Helper()
+		if res, body := r.send(t, target, nil, key...); res.StatusCode != http.StatusOK || !strings.Contains(body, want) {
+			t.Errorf("%s: status %d without %q", target, res.StatusCode, want)
+		}
+	}
+	says("/", "OPENAI_BASE_URL=http://127.0.0.1:8787/v1")
+	says("/?user=ada", "No exchange matches yet")
+	says("/?cursor=x", "cursor")
+	const users = 51
+	for i := range users {
+		scope := storage.Scope{Tenant: "local", App: "default", Project: "default", User: "user" + strconv.Itoa(i)}
+		r.service.Receipts.Record(&receipt.Receipt{At: storage.TimeOf(time.Now()), Scope: scope, Status: "empty"})
+	}
+	kept(t, r, users-1)
+	says("/", "There are more than 50 users")
+	says("/?user=user7", "a question that is not kept")
+
+	r.service.Receipts = nil
+	says("/", "api.receipts")
+	if res, _ := r.send(t, "/live/events", nil, key...); res.StatusCode != http.StatusNotImplemented {
+		t.Errorf("the stream: status %d", res.StatusCode)
 	}
 }

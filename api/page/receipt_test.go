@@ -2,8 +2,11 @@ package page
 
 import (
 	"bytes"
+	"net/http"
+	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/net/html"
@@ -11,6 +14,7 @@ import (
 	"github.com/remora-proxy/remora/api"
 	"github.com/remora-proxy/remora/recall/fence"
 	"github.com/remora-proxy/remora/recall/receipt"
+	"github.com/remora-proxy/remora/storage"
 )
 
 // shownBlock renders an insertion and returns the text of its lines as a
@@ -162,5 +166,40 @@ func TestStages(t *testing.T) {
 	}
 	if got := stagesOf(&receipt.Times{Plan: 3}); got != nil {
 		t.Errorf("without a total: got %v", got)
+	}
+}
+
+// TestReceiptWithoutItsQuestion shows what is left of a receipt when the
+// question and a memory are gone.
+func TestReceiptWithoutItsQuestion(t *testing.T) {
+	r := newRig(t)
+	key := []string{"Authorization", "Bearer " + adminToken}
+	x := &receipt.Receipt{
+		At: storage.TimeOf(time.Now()), Scope: storage.Scope{Tenant: "local", App: "default", Project: "default", User: "ada"}, Status: "injected",
+		Inserted:   []receipt.Insertion{{Placement: "beforeUser"}},
+		Candidates: []receipt.Candidate{{ID: "gone", Score: 2, Inserted: true}},
+	}
+	r.service.Receipts.Record(x)
+	kept(t, r, 1)
+	target := "/exchanges/" + x.ID + "?user=ada"
+	res, body := r.send(t, target, nil, key...)
+	if res.StatusCode != http.StatusOK {
+		t.Fatalf("status %d", res.StatusCode)
+	}
+	for _, want := range []string{
+		"The question is not kept", "The answer is not stored", "has been forgotten since", "A memory that is gone", "reported no tokens", "No times are known", "api.prices",
+	} {
+		if !strings.Contains(body, want) {
+			t.Errorf("the view does not say %q", want)
+		}
+	}
+	if strings.Contains(body, "Never for this kind of question") {
+		t.Error("a memory that is gone can be unwanted for a question that is not known")
+	}
+	if res, _ := r.send(t, "/exchanges/"+x.ID+"/unwanted?user=ada", url.Values{"memory": {"gone"}}, key...); res.StatusCode != http.StatusNotFound {
+		t.Errorf("a memory that is gone, unwanted: status %d", res.StatusCode)
+	}
+	if res, _ := r.send(t, "/exchanges/"+x.ID+"?user=bob", nil, key...); res.StatusCode != http.StatusNotFound {
+		t.Errorf("the receipt of another user: status %d", res.StatusCode)
 	}
 }
