@@ -88,6 +88,9 @@ func (u *uploads) last(o owner) *upload {
 	return nil
 }
 
+// Max is how many bytes a file may have.
+func (importView) Max() int { return api.MaxImport }
+
 // Where returns the path of an upload's own view.
 func (v importView) Where() string { return v.Link("/import/" + v.Last.id) }
 
@@ -134,7 +137,7 @@ func complaint(err error) string {
 		return sentence("this file can't be imported: " + field.Why)
 	}
 	if errors.Is(err, api.ErrTooLarge) {
-		return "The file is larger than 1 GiB, which is the most that can be imported at a time."
+		return "The file is larger than " + size(api.MaxImport) + ", which is the most that can be imported at a time."
 	}
 	return sentence(api.Detail(err))
 }

@@ -323,6 +323,11 @@ document.addEventListener('htmx:before:request', (event) => {
 function drops() {
   for (const zone of all('[data-drop]')) {
     const input = one('input[type=file]', zone);
+    const send = () => {
+      if (!input.files.length) return;
+      input.setCustomValidity(input.files[0].size > Number(input.dataset.max) ? 'This file is too large.' : '');
+      zone.closest('form').requestSubmit(); // which says what is wrong, if something is
+    };
     const hover = (on) => (event) => { event.preventDefault(); zone.toggleAttribute('data-over', on); };
     zone.addEventListener('dragover', hover(true));
     zone.addEventListener('dragleave', hover(false));
@@ -330,9 +335,9 @@ function drops() {
       hover(false)(event);
       if (!event.dataTransfer.files.length) return;
       input.files = event.dataTransfer.files;
-      zone.closest('form').requestSubmit();
+      send();
     });
-    input.addEventListener('change', () => { if (input.files.length) zone.closest('form').requestSubmit(); });
+    input.addEventListener('change', send);
   }
   for (const form of all('form[data-busy]')) {
     form.addEventListener('submit', () => { form.setAttribute('aria-busy', 'true'); one('[data-busy-text]', form)?.removeAttribute('hidden'); });

@@ -104,6 +104,19 @@ try {
       equal(await count(label), want, label)
     }
 
+    // A file that is dropped.
+    await tab.open('/import?user=carla')
+    const dropped = await page.evaluateHandle(() => {
+      const data = new DataTransfer()
+      data.items.add(new File([JSON.stringify({ results: [{ id: 'c', memory: 'Sails on Sundays', user_id: 'x' }] })], 'dropped <b>.json'))
+      return data
+    })
+    await page.dispatchEvent('.drop', 'dragover', { dataTransfer: dropped })
+    check(await page.locator('.drop[data-over]').count() === 1, 'nothing shows that the file can be dropped')
+    await page.dispatchEvent('.drop', 'drop', { dataTransfer: dropped })
+    await page.waitForURL(/\/import\/[0-9a-f]{64}/)
+    equal(await page.locator('article h2').first().textContent(), 'dropped <b>.json', 'the name of the file')
+
     // Without JavaScript.
     const plain = await browser.tab({ javaScriptEnabled: false })
     await plain.login()
