@@ -350,25 +350,25 @@ func (v importingView) Refused() []namedCount {
 
 // rejections are reasons of package imports.
 var rejections = map[string]string{
-	"hidden":        "messages that the tool set up and never showed",
-	"weight0":       "messages that were not a part of what was sent",
-	"recipient":     "messages to a tool",
-	"doNotRemember": "conversations that were excluded from memory",
-	"sidechain":     "messages of subagents",
-	"tool":          "calls of tools and their results",
+	"hidden":        "message that the tool set up and never showed|messages that the tool set up and never showed",
+	"weight0":       "message that was not a part of what was sent|messages that were not a part of what was sent",
+	"recipient":     "message to a tool|messages to a tool",
+	"doNotRemember": "conversation that was excluded from memory|conversations that were excluded from memory",
+	"sidechain":     "message of a subagent|messages of subagents",
+	"tool":          "call of a tool, or its result|calls of tools and their results",
 	"thinking":      "thinking of the model",
 	"synthetic":     "text that the client wrote in the person's place",
-	"error":         "errors of the client in place of an answer",
-	"superseded":    "interim answers before the last one",
-	"notUser":       "messages that were neither the person's nor the assistant's",
-	"empty":         "messages and memories without text",
-	"notActive":     "memories that are paused, archived or deleted",
-	"duplicate":     "memories that the export brings twice",
-	"heading":       "headings among memories",
+	"error":         "error of the client in place of an answer|errors of the client in place of an answer",
+	"superseded":    "interim answer before the last one|interim answers before the last one",
+	"notUser":       "message that was neither the person's nor the assistant's|messages that were neither the person's nor the assistant's",
+	"empty":         "message or memory without text|messages and memories without text",
+	"notActive":     "memory that is paused, archived or deleted|memories that are paused, archived or deleted",
+	"duplicate":     "memory that the export brings twice|memories that the export brings twice",
+	"heading":       "heading among memories|headings among memories",
 	"unknownType":   "content of no known kind",
 }
 
 var refusals = map[string]string{
-	"invalid": "memories that break a limit of length or form",
-	"secret":  "memories with a secret in them, or nothing left once they are redacted",
+	"invalid": "memory that breaks a limit of length or form|memories that break a limit of length or form",
+	"secret":  "memory with a secret in it, or nothing left once it is redacted|memories with a secret in them, or nothing left once they are redacted",
 }

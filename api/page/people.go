@@ -246,7 +246,7 @@ func (c peopleCall) fillErase(v *eraseView) error {
 	return nil
 }
 
-var kindPlurals = map[string]string{"fact": "facts", "episode": "passages of conversations", "resource": "passages of documents", "curated": "notes"}
+var kindPlurals = map[string]string{"fact": "fact|facts", "episode": "passage of a conversation|passages of conversations", "resource": "passage of a document|passages of documents", "curated": "note|notes"}
 
 // Rest is how many of the memories have no kind in Kinds.
 func (v eraseView) Rest() int {
@@ -306,15 +306,15 @@ func (c peopleCall) showErased(receipt api.Receipt) error {
 
 // bucketNames are what the records of a receipt are.
 var bucketNames = map[string]string{
-	"spool":    "turns that waited to be read",
-	"ledger":   "notes of what was inserted into conversations",
-	"index":    "parts of the search index",
-	"summary":  "summaries of conversations",
-	"audit":    "notes of which facts were made of what",
-	"revision": "earlier versions of memories",
-	"trash":    "memories that were deleted and could be brought back",
-	"entry":    "values that tools had kept",
-	"exchange": "receipts of requests",
+	"spool":    "turn that waited to be read|turns that waited to be read",
+	"ledger":   "note of what was inserted into a conversation|notes of what was inserted into conversations",
+	"index":    "part of the search index|parts of the search index",
+	"summary":  "summary of a conversation|summaries of conversations",
+	"audit":    "note of which facts were made of what|notes of which facts were made of what",
+	"revision": "earlier version of a memory|earlier versions of memories",
+	"trash":    "deletion that could be taken back|deletions that could be taken back",
+	"entry":    "value that a tool had kept|values that tools had kept",
+	"exchange": "receipt of a request|receipts of requests",
 }
 
 // maxReceipts is how many receipts a session keeps; the oldest goes first.
@@ -348,10 +348,15 @@ type namedCount struct {
 	Count int
 }
 
-// countsOf returns counts with their names for people, the largest first.
+// countsOf returns counts with their names for people, the largest first. A name
+// may be two, for one and for many.
 func countsOf(counts map[string]int, names map[string]string) (out []namedCount) {
 	for _, key := range slices.Sorted(maps.Keys(counts)) {
-		name := cmp.Or(names[key], key)
+		one, many, two := strings.Cut(cmp.Or(names[key], key), "|")
+		name := one
+		if two && counts[key] != 1 {
+			name = many
+		}
 		if counts[key] > 0 {
 			out = append(out, namedCount{name, counts[key]})
 		}

@@ -141,3 +141,10 @@ func TestExportOfPeople(t *testing.T) {
 		t.Errorf("no such format: status %d, %v", res.StatusCode, res.Header)
 	}
 }
+
+func TestCountsOf(t *testing.T) {
+	got := fmt.Sprint(countsOf(map[string]int{"fact": 1, "episode": 2, "other": 3, "curated": 0}, kindPlurals))
+	if want := "[{other 3} {passages of conversations 2} {fact 1}]"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
