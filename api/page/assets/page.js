@@ -75,6 +75,7 @@ document.addEventListener('keydown', (event) => {
   if (typing(event.target)) return;
   const list = one('#rows');
   switch (event.key) {
+    case '?': return showKeys();
     case 'ArrowDown': case 'j': if (list) { event.preventDefault(); move(1); } return;
     case 'ArrowUp': case 'k': if (list) { event.preventDefault(); move(-1); } return;
     case 'x': {
@@ -96,6 +97,16 @@ function press(key, event) {
   element.click();
   if (element.matches('summary')) one('textarea', element.parentElement)?.focus();
 }
+
+// showKeys opens the list of keys.
+function showKeys() {
+  one('#menu:popover-open')?.hidePopover();
+  const keys = one('#keys');
+  if (keys && !keys.open) keys.showModal();
+}
+
+// Browsers that know of commands open it without this.
+if (!('command' in HTMLButtonElement.prototype)) one('[commandfor=keys]')?.addEventListener('click', showKeys);
 
 // --- selecting -----------------------------------------------------------
 

@@ -68,6 +68,16 @@ await run(async (browser) => {
   await press('x', 'o')
   await page.waitForURL((to) => to.pathname.startsWith('/memories/'))
 
+  // The keys.
+  await press('?')
+  await page.locator('#keys').waitFor({ state: 'visible' })
+  await tab.axe('the keys')
+  await press('Escape')
+  await page.locator('#keys').waitFor({ state: 'hidden' })
+  await page.getByRole('button', { name: 'Keys' }).press('Enter')
+  await page.locator('#keys').waitFor({ state: 'visible' })
+  await press('Escape')
+
   // The menus.
   await tab.open('/review?user=ada')
   await page.locator('.chooser').focus()
