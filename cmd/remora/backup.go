@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/remora-proxy/remora/cmd/remora/machine"
 	"github.com/remora-proxy/remora/storage"
 	"github.com/remora-proxy/remora/storage/badger"
 )
@@ -80,7 +81,7 @@ func restore(f *pflag.FlagSet) runner {
 			return err
 		}
 		defer in.Close()
-		privateFiles()
+		machine.PrivateFiles()
 		done, err := badger.Restore(ctx, c.Storage, in)
 		if err != nil {
 			return err

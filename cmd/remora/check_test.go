@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/remora-proxy/remora/cmd/remora/config"
+	"github.com/remora-proxy/remora/cmd/remora/machine"
 	"github.com/remora-proxy/remora/storage"
 	"github.com/remora-proxy/remora/storage/badger"
 )
@@ -108,7 +109,7 @@ func TestCheckTellsOfAFullDisk(t *testing.T) {
 	if err := until(opening, func() bool { return store.Status().Open }); err != nil {
 		without("somebody else has taken the space")
 	}
-	if err := allocate(filepath.Join(t.TempDir(), "fill"), aFile); err != nil {
+	if err := machine.Allocate(filepath.Join(t.TempDir(), "fill"), aFile); err != nil {
 		without(err)
 	}
 	for range 1000 { // until that is noticed, and the socket is there

@@ -24,6 +24,7 @@ import (
 	"github.com/remora-proxy/remora/api/rest"
 	"github.com/remora-proxy/remora/cmd/remora/client"
 	"github.com/remora-proxy/remora/cmd/remora/config"
+	"github.com/remora-proxy/remora/cmd/remora/machine"
 	"github.com/remora-proxy/remora/proxy"
 	"github.com/remora-proxy/remora/proxy/backend"
 	"github.com/remora-proxy/remora/proxy/identity"
@@ -135,7 +136,7 @@ func directorySize(dir string) (n int64) {
 			return nil
 		}
 		if info, err := entry.Info(); err == nil {
-			n += diskBytes(info)
+			n += machine.DiskBytes(info)
 		}
 		return nil
 	})

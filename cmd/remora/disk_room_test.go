@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/remora-proxy/remora/cmd/remora/machine"
 	"github.com/remora-proxy/remora/storage/badger"
 )
 
@@ -30,7 +31,7 @@ func TestQuota(t *testing.T) {
 	var used atomic.Bool
 	used.Store(true)
 	k.room = func() error {
-		return takeRoom(cfg.Dir, keeperRoom, func() (uint64, error) { return 1 << 40, nil }, func(path string, _ uint64) error {
+		return machine.TakeRoom(cfg.Dir, machine.KeeperRoom, func() (uint64, error) { return 1 << 40, nil }, func(path string, _ uint64) error {
 			if used.Load() {
 				return &os.PathError{Op: "fallocate", Path: path, Err: syscall.EDQUOT}
 			}
@@ -48,7 +49,7 @@ func TestQuota(t *testing.T) {
 			}
 		}
 	}
-	await("told", func() bool { return k.Status().Reason == errNoRoom.Error() })
+	await("told", func() bool { return k.Status().Reason == machine.ErrNoRoom.Error() })
 	time.Sleep(2 * keeperTick)
 	if s := k.Status(); s.Open || len(badger.ListSetAside(cfg.Dir)) > 0 {
 		t.Errorf("over quota: status %+v, set aside: %v", s, badger.ListSetAside(cfg.Dir))
@@ -73,15 +74,15 @@ func TestTakeRoom(t *testing.T) {
 		want    error
 	}{
 		{"room", plenty, nil, nil},
-		{"quota", plenty, syscall.EDQUOT, errNoRoom},
-		{"full behind the measurement", plenty, fmt.Errorf("write: %w", syscall.ENOSPC), errNoRoom},
+		{"quota", plenty, syscall.EDQUOT, machine.ErrNoRoom},
+		{"full behind the measurement", plenty, fmt.Errorf("write: %w", syscall.ENOSPC), machine.ErrNoRoom},
 		{"full, as measured", func() (uint64, error) { return 1 << 20, nil }, syscall.ENOSPC, nil},
 		{"may not write", plenty, syscall.EACCES, nil},
 		{"not measured", func() (uint64, error) { return 0, syscall.EIO }, syscall.EDQUOT, nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			dir := t.TempDir()
-			got := takeRoom(dir, keeperRoom, test.measure, func(path string, size uint64) error {
+			got := machine.TakeRoom(dir, machine.KeeperRoom, test.measure, func(path string, size uint64) error {
 				return errors.Join(os.WriteFile(path, make([]byte, 1), 0o600), test.err)
 			})
 			if !errors.Is(got, test.want) {

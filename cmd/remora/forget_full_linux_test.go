@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/remora-proxy/remora/cmd/remora/config"
+	"github.com/remora-proxy/remora/cmd/remora/machine"
 )
 
 // fillBut leaves so many bytes of a disk.
@@ -22,7 +23,7 @@ func fillBut(t *testing.T, dir string, left uint64) (free func()) {
 		t.Fatal(err)
 	}
 	path := filepath.Join(dir, "hog")
-	if err := allocate(path, fs.Bavail*uint64(fs.Bsize)-left); err != nil {
+	if err := machine.Allocate(path, fs.Bavail*uint64(fs.Bsize)-left); err != nil {
 		t.Fatal(err)
 	}
 	return func() {

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/remora-proxy/remora/cmd/remora/machine"
 	"github.com/remora-proxy/remora/storage"
 	"github.com/remora-proxy/remora/storage/badger"
 	"github.com/remora-proxy/remora/storage/process"
@@ -41,7 +42,7 @@ type keeper struct {
 	cfg   keeperConfig
 	log   *slog.Logger
 	store *badger.Store
-	room  func() error // returns errNoRoom if nothing can be written
+	room  func() error // returns machine.ErrNoRoom if nothing can be written
 
 	mu       sync.Mutex
 	reason   string // why the keeper holds the store closed; "" = it does not
@@ -71,7 +72,9 @@ func newKeeper(cfg keeperConfig, log *slog.Logger) *keeper {
 		cfg.Store.Fatal = func(reason string) { panic("store: " + reason) }
 	}
 	k := &keeper{cfg: cfg, log: log, store: badger.New(cfg.Store, log)}
-	k.room = func() error { return takeRoom(cfg.Store.Dir, keeperRoom, k.store.MeasureFree, allocate) }
+	k.room = func() error {
+		return machine.TakeRoom(cfg.Store.Dir, machine.KeeperRoom, k.store.MeasureFree, machine.Allocate)
+	}
 	k.lookAside()
 	return k
 }
@@ -117,7 +120,7 @@ var (
 
 // Run keeps the store open until ctx ends.
 func (k *keeper) Run(ctx context.Context) error {
-	privateFiles()
+	machine.PrivateFiles()
 	for _, dir := range badger.ListSetAside(k.cfg.Store.Dir) {
 		if badger.IsMissingMark(dir) {
 			k.log.Error("the data of this store were gone when it was opened: memories are missing until they are restored or this mark is taken away", "mark", dir)
@@ -332,7 +335,7 @@ func (k *keeper) fillReserve() {
 	if err != nil || free < k.cfg.Store.MinFreeBytes+2*k.cfg.ReserveBytes {
 		return
 	}
-	if err := allocate(k.reservePath(), k.cfg.ReserveBytes); err != nil {
+	if err := machine.Allocate(k.reservePath(), k.cfg.ReserveBytes); err != nil {
 		k.log.Warn("no reserve could be made on the disk", "error", err)
 		_ = os.Remove(k.reservePath())
 	}

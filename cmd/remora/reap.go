@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/remora-proxy/remora/cmd/remora/machine"
 	"github.com/remora-proxy/remora/storage"
 )
 
@@ -187,7 +188,7 @@ func showClock(f *pflag.FlagSet) runner {
 			return err
 		}
 		if *confirm {
-			privateFiles()
+			machine.PrivateFiles()
 			at = now
 			if err := own.write(at); err != nil {
 				return err

@@ -14,6 +14,7 @@ import (
 	"sync"
 
 	"github.com/remora-proxy/remora/cmd/remora/config"
+	"github.com/remora-proxy/remora/cmd/remora/machine"
 	"github.com/remora-proxy/remora/storage"
 	"github.com/remora-proxy/remora/storage/badger"
 	"github.com/remora-proxy/remora/storage/process"
@@ -75,7 +76,7 @@ func newStoreProcess(c config.Config, keeping keeperConfig, log *slog.Logger) *p
 	space := badger.New(c.Storage, nil) // it is never opened
 	own.Excused = func() bool {
 		free, err := space.MeasureFree()
-		return err != nil || free < c.Storage.MinFreeBytes || takeRoom(c.Storage.Dir, parentRoom, space.MeasureFree, allocate) != nil
+		return err != nil || free < c.Storage.MinFreeBytes || machine.TakeRoom(c.Storage.Dir, machine.ParentRoom, space.MeasureFree, machine.Allocate) != nil
 	}
 	return process.New(own, log)
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/remora-proxy/remora/api"
 	"github.com/remora-proxy/remora/cmd/remora/config"
+	"github.com/remora-proxy/remora/cmd/remora/machine"
 	"github.com/remora-proxy/remora/proxy/identity"
 	"github.com/remora-proxy/remora/storage"
 	"github.com/remora-proxy/remora/storage/badger"
@@ -42,7 +43,7 @@ func withStore(ctx context.Context, c config.Config, do func(store openStore) er
 	if away == nil {
 		return errors.Join(do(running), running.Close())
 	}
-	privateFiles()
+	machine.PrivateFiles()
 	store := badger.New(c.Storage, nil)
 	if err := store.Open(ctx); err != nil {
 		if locked(store.Health().Reason) { // by one that could not be reached

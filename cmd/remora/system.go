@@ -16,6 +16,7 @@ import (
 
 	"github.com/remora-proxy/remora/api"
 	"github.com/remora-proxy/remora/cmd/remora/config"
+	"github.com/remora-proxy/remora/cmd/remora/machine"
 	"github.com/remora-proxy/remora/persist"
 	"github.com/remora-proxy/remora/persist/distill"
 	"github.com/remora-proxy/remora/proxy"
@@ -88,9 +89,9 @@ const fewExchanges = 500
 // take four files: its client's connection, the upstream's, another client's
 // that waits or is idle, and an idle one to the upstream.
 func exchanges(c config.Config, log *slog.Logger) int {
-	fit := max((maxFiles()-ownFiles)/4, 1)
+	fit := max((machine.MaxFiles()-ownFiles)/4, 1)
 	if fit < min(c.Exchanges, fewExchanges) {
-		log.Warn("few files may be open: limits.exchanges is lowered to a quarter of them", "exchanges", fit, "files", maxFiles())
+		log.Warn("few files may be open: limits.exchanges is lowered to a quarter of them", "exchanges", fit, "files", machine.MaxFiles())
 	}
 	return min(c.Exchanges, fit)
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/remora-proxy/remora/cmd/remora/config"
+	"github.com/remora-proxy/remora/cmd/remora/machine"
 	"github.com/remora-proxy/remora/storage"
 )
 
@@ -47,7 +48,7 @@ func TestFilesArePrivate(t *testing.T) {
 					return err
 				}
 				info, err := d.Info()
-				if err == nil && info.Mode().Perm()&othersOut != 0 {
+				if err == nil && info.Mode().Perm()&machine.OthersOut != 0 {
 					t.Errorf("%s: %v", path, info.Mode())
 				}
 				seen++

@@ -1,4 +1,6 @@
-package main
+// Package machine asks the operating system for what differs between systems:
+// space on a disk, the modes of files, and how many files may be open.
+package machine
 
 import (
 	"errors"
@@ -12,20 +14,20 @@ import (
 // signal while writing.
 const roomBytes = 24 << 20
 
-// Temporary files of takeRoom, one for each process that calls it.
+// Names of temporary files of TakeRoom, one for each process that calls it.
 const (
-	keeperRoom = "room"
-	parentRoom = "room.parent"
+	KeeperRoom = "room"
+	ParentRoom = "room.parent"
 )
 
-// errNoRoom is the error of a file system that reports free space but grants
+// ErrNoRoom is the error of a file system that reports free space but grants
 // none, because a quota is used up.
-var errNoRoom = errors.New("no space: the quota is used up")
+var ErrNoRoom = errors.New("no space: the quota is used up")
 
-// takeRoom tests whether as much can be written in dir as the measured free
-// space promises. errNoRoom is its only error; whatever else prevents writing
+// TakeRoom tests whether as much can be written in dir as the measured free
+// space promises. ErrNoRoom is its only error; whatever else prevents writing
 // there is reported better by opening the store.
-func takeRoom(dir, name string, measure func() (uint64, error), take func(path string, size uint64) error) error {
+func TakeRoom(dir, name string, measure func() (uint64, error), take func(path string, size uint64) error) error {
 	if free, err := measure(); err != nil || free < 2*roomBytes { // no test is needed then
 		return nil
 	}
@@ -33,14 +35,14 @@ func takeRoom(dir, name string, measure func() (uint64, error), take func(path s
 	err := take(path, roomBytes)
 	_ = os.Remove(path)
 	if errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.ENOSPC) {
-		return errNoRoom
+		return ErrNoRoom
 	}
 	return nil
 }
 
-// allocate makes a file whose blocks are allocated, unlike those of a sparse
+// Allocate makes a file whose blocks are allocated, unlike those of a sparse
 // one.
-func allocate(path string, size uint64) error {
+func Allocate(path string, size uint64) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err

@@ -1,6 +1,6 @@
 //go:build unix
 
-package main
+package machine
 
 import (
 	"io/fs"
@@ -8,22 +8,22 @@ import (
 	"syscall"
 )
 
-// othersOut masks all rights of group and others.
-const othersOut = 0o077
+// OthersOut masks all rights of group and others.
+const OthersOut = 0o077
 
-// privateFiles makes the files of this process private to its user. Badger
+// PrivateFiles makes the files of this process private to its user. Badger
 // creates its own for everybody, as far as the umask allows. Its directory
 // keeps others out, but what is moved or copied out of it would not be
 // protected. Files whose modes must differ are created by commands that open no
 // store.
-func privateFiles() {
-	if old := syscall.Umask(othersOut); old&^othersOut != 0 {
-		syscall.Umask(old | othersOut)
+func PrivateFiles() {
+	if old := syscall.Umask(OthersOut); old&^OthersOut != 0 {
+		syscall.Umask(old | OthersOut)
 	}
 }
 
-// maxFiles returns how many files this process may have open.
-func maxFiles() int {
+// MaxFiles returns how many files this process may have open.
+func MaxFiles() int {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
 		return math.MaxInt
@@ -34,8 +34,8 @@ func maxFiles() int {
 	return int(limit.Cur)
 }
 
-// diskBytes returns what a file takes on the disk.
-func diskBytes(info fs.FileInfo) int64 {
+// DiskBytes returns what a file takes on the disk.
+func DiskBytes(info fs.FileInfo) int64 {
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
 		return stat.Blocks * 512
 	}

@@ -1,0 +1,17 @@
+//go:build !unix
+
+package machine
+
+import (
+	"io/fs"
+	"math"
+)
+
+// PrivateFiles does nothing: files inherit the rights of their directory here.
+func PrivateFiles() {}
+
+// MaxFiles returns how many files this process may have open.
+func MaxFiles() int { return math.MaxInt }
+
+// DiskBytes returns what a file takes on the disk.
+func DiskBytes(info fs.FileInfo) int64 { return info.Size() }
