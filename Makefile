@@ -3,12 +3,15 @@ FUZZTIME  ?= 10s
 LINT      := golangci-lint
 PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 VERSION   ?= $(shell git describe --tags --dirty 2>/dev/null)
-LDFLAGS   := -s -w -X main.version=$(VERSION)
+COMMIT    ?= $(shell git rev-parse HEAD 2>/dev/null)
+LDFLAGS   := -s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)
+# The same sources, version and commit give the same bytes in every checkout. Releases and the image are built so too.
+GOBUILD   := CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)'
 
 .PHONY: build test lint fuzz bench docs screenshot cross ci
 
 build:
-	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/remora ./cmd/remora-bench
+	$(GOBUILD) -o bin/ ./cmd/remora ./cmd/remora-bench
 
 test:
 	test -z "$$(gofmt -l api background cmd proxy recall persist redact storage text | tee /dev/stderr)"
@@ -26,10 +29,10 @@ fuzz:
 bench: build
 	bin/remora-bench load
 
-# Regenerates config.example.json and docs/configuration.md from the table of settings, and
-# api/reference.html from api/openapi.yaml.
+# Regenerates config.example.json and docs/configuration.md from the table of settings,
+# api/reference.html from api/openapi.yaml, and the licences of what is linked.
 docs:
-	go generate ./cmd/remora/config ./api
+	go generate ./cmd/remora/config ./api ./cmd/remora/notices
 
 # Makes docs/page.png, the picture of the control plane's page. It needs Chromium and $REMORA_NODE_MODULES.
 screenshot:
@@ -38,8 +41,7 @@ screenshot:
 cross:
 	@for p in $(PLATFORMS); do \
 	  echo "$$p"; \
-	  CGO_ENABLED=0 GOOS=$${p%/*} GOARCH=$${p#*/} go build -trimpath -ldflags '$(LDFLAGS)' \
-	    -o dist/remora-$${p%/*}-$${p#*/} ./cmd/remora || exit 1; \
+	  GOOS=$${p%/*} GOARCH=$${p#*/} $(GOBUILD) -o dist/remora-$${p%/*}-$${p#*/} ./cmd/remora || exit 1; \
 	done
 
 ci:

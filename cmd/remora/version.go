@@ -3,24 +3,31 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"runtime"
 	"runtime/debug"
+
+	"github.com/spf13/pflag"
+
+	"github.com/remora-proxy/remora/cmd/remora/notices"
 )
 
-// version is set by the linker in released builds: -ldflags "-X
-// main.version=v1.2.3".
-var version string
+// version and commit are set by the linker in released builds, which are made with
+// -buildvcs=false: the same sources give the same bytes with and without Git.
+//
+//	-ldflags "-X main.version=v1.2.3 -X main.commit=0123456789ab"
+var version, commit string
 
 // build is what the binary knows about its own build.
 type build struct {
 	version string
-	commit  string // "" where it was not built from a checkout
+	commit  string // "" if it is not known
 	dirty   bool   // built from a checkout with changes
 	golang  string
 }
 
 func readBuild() build {
-	b := build{version: version, golang: runtime.Version()}
+	b := build{version: version, commit: commit, golang: runtime.Version()}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return b
@@ -60,10 +67,17 @@ func versionCommand() command {
 	return command{
 		name:    "version",
 		summary: "print version, commit and Go version",
-		usage:   "remora version",
-		run: func(_ context.Context, s streams, _ []string) error {
-			_, err := fmt.Fprintln(s.out, readBuild())
-			return err
+		usage:   "remora version [--licenses]",
+		define: func(f *pflag.FlagSet) runner {
+			licences := f.Bool("licenses", false, "print the licences of everything that is compiled in: a table, then the texts")
+			return func(_ context.Context, s streams, _ []string) error {
+				if *licences {
+					_, err := io.WriteString(s.out, notices.Text())
+					return err
+				}
+				_, err := fmt.Fprintln(s.out, readBuild())
+				return err
+			}
 		},
 	}
 }
