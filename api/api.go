@@ -24,6 +24,7 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/remora-proxy/remora/persist"
@@ -106,6 +107,7 @@ type access struct {
 	token   string
 	tenants tenants
 	places  places
+	prices  atomic.Pointer[[]Price] // in place of Deps.Prices; nil = these
 
 	secretMu sync.Mutex
 	secret   []byte

@@ -76,13 +76,21 @@ const million = 1_000_000
 
 // moneyOf returns what an exchange cost, nil if there is no price for it.
 func (s *access) moneyOf(r *receipt.Receipt) *Money {
-	for i := range s.Prices {
-		if p := &s.Prices[i]; p.Model == "" || policy.Fits(p.Model, r.Model) {
+	prices := s.Prices
+	if replaced := s.prices.Load(); replaced != nil {
+		prices = *replaced
+	}
+	for i := range prices {
+		if p := &prices[i]; p.Model == "" || policy.Fits(p.Model, r.Model) {
 			return p.of(r)
 		}
 	}
 	return nil
 }
+
+// ReplacePrices has other valid prices apply from now on, also to the exchanges
+// of the past. Afterwards they belong to the Service.
+func (s *Service) ReplacePrices(prices []Price) { s.access.prices.Store(&prices) }
 
 // of returns what an exchange cost at this price.
 func (p *Price) of(r *receipt.Receipt) *Money {

@@ -132,6 +132,10 @@ func (x *exchange) streamedRights() (rights, Status) {
 	return rights{}, StatusTooLarge
 }
 
+// ReplacePolicy has other valid rules decide about requests that come from now
+// on.
+func (h *Handler) ReplacePolicy(rules []policy.Rule) { h.policy.Replace(rules) }
+
 // policyRights decides by the policy for the upstream and the model.
 func (x *exchange) policyRights() rights {
 	r := x.rights

@@ -192,6 +192,16 @@ func (p *Proxy) Listen() error {
 	return p.server.Listen()
 }
 
+// Use serves a port that is open already, in place of Listen. It refuses what
+// Validate refuses.
+func (p *Proxy) Use(l net.Listener) error {
+	if err := p.cfg.Validate(); err != nil {
+		return fmt.Errorf("use forward listener: %w", err)
+	}
+	p.server.Use(l)
+	return nil
+}
+
 // Addr returns the address of the listener, nil before Listen.
 func (p *Proxy) Addr() net.Addr { return p.server.Addr() }
 

@@ -204,6 +204,9 @@ func (s *Server) Listen() error {
 	return nil
 }
 
+// Use serves a port that is open already, in place of Listen.
+func (s *Server) Use(l net.Listener) { s.listener = l }
+
 // Addr returns the address of the listener, nil before Listen.
 func (s *Server) Addr() net.Addr {
 	if s.listener == nil {

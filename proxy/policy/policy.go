@@ -9,7 +9,8 @@
 // checks again what recall found. What was inserted under one class is never
 // replayed under another, because the class is part of the ledger's seed.
 //
-// Everything here is immutable and pure.
+// Everything here is pure. A Policy may be replaced as a whole while it is
+// asked; a Class never changes.
 package policy
 
 import (
@@ -19,6 +20,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/remora-proxy/remora/storage"
 )
@@ -90,8 +92,9 @@ func Validate(rules []Rule) error {
 	return errors.Join(errs...)
 }
 
-// Policy is a list of rules. The zero Policy has none.
-type Policy struct{ rules []class }
+// Policy is a list of rules. The zero Policy has none. It is safe for concurrent
+// use.
+type Policy struct{ rules atomic.Pointer[[]class] }
 
 type class struct {
 	Rule
@@ -101,6 +104,13 @@ type class struct {
 // New returns a Policy of valid rules.
 func New(rules []Rule) *Policy {
 	p := &Policy{}
+	p.Replace(rules)
+	return p
+}
+
+// Replace has other valid rules decide from now on.
+func (p *Policy) Replace(rules []Rule) {
+	all := make([]class, 0, len(rules))
 	for _, r := range rules {
 		c := Class{Memory: r.Memory, allow: r.Allow, private: slices.Contains(r.Allow.Tags, storage.PrivateTag)}
 		if c.Memory == "" {
@@ -112,16 +122,19 @@ func New(rules []Rule) *Policy {
 			name, _ := json.Marshal(r.Allow) // three lists of strings always encode
 			c.name = string(name)
 		}
-		p.rules = append(p.rules, class{r, c})
+		all = append(all, class{r, c})
 	}
-	return p
+	p.rules.Store(&all)
 }
 
 // For returns the class of requests to a model at an upstream.
 func (p *Policy) For(upstream, model string) Class {
-	if p != nil {
-		for i := range p.rules {
-			r := &p.rules[i]
+	if p == nil {
+		return Class{Memory: MemoryOn, any: true}
+	}
+	if rules := p.rules.Load(); rules != nil {
+		for i := range *rules {
+			r := &(*rules)[i]
 			if (r.Upstream == "" || strings.EqualFold(r.Upstream, upstream)) && (r.Model == "" || Fits(r.Model, model)) {
 				return r.Class
 			}

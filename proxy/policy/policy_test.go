@@ -275,3 +275,17 @@ func TestRulesAreCopied(t *testing.T) {
 		t.Errorf("got %q, want off", got)
 	}
 }
+
+// Other rules decide from then on; a class that was asked for stays.
+func TestReplace(t *testing.T) {
+	p := New([]Rule{{Upstream: "cloud", Memory: MemoryOff}})
+	before := p.For("cloud", "m")
+	p.Replace([]Rule{{Upstream: "other", Memory: MemoryOff}})
+	if before.Memory != MemoryOff || p.For("cloud", "m").Memory != MemoryOn || p.For("other", "m").Memory != MemoryOff {
+		t.Errorf("got %s before, %s and %s after", before.Memory, p.For("cloud", "m").Memory, p.For("other", "m").Memory)
+	}
+	p.Replace(nil)
+	if got := p.For("other", "m").Memory; got != MemoryOn {
+		t.Errorf("without rules: %s", got)
+	}
+}

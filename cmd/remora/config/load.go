@@ -22,6 +22,9 @@ type Overrides struct {
 	Upstream string
 	Data     string
 	Forward  string
+	// Sockets are the addresses of ports that are open already, by the key of
+	// the setting that they take the place of.
+	Sockets map[string]string
 
 	// Serves is set for commands that reach for the upstreams, which need their
 	// certificate authorities.
@@ -148,8 +151,17 @@ func (r *report) flags(c *Config, f Overrides, getenv func(string) string) {
 		if flag.value != "" {
 			*flag.to, r.origins[flag.key] = flag.value, flag.name
 		}
+		if address := f.Sockets[flag.key]; address != "" {
+			*flag.to, r.origins[flag.key] = address, socketOrigin
+		}
+	}
+	if address := f.Sockets["api.listen"]; address != "" {
+		c.API.Listen, r.origins["api.listen"] = address, socketOrigin
 	}
 }
+
+// socketOrigin is where the address of a port that was open already is from.
+const socketOrigin = "socket activation"
 
 // ReadRegular reads a regular file or what a link to one leads to, as mounted
 // secrets are, up to 1 MiB. It does not open anything else: a pipe might wait

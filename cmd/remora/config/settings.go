@@ -118,7 +118,7 @@ func (c *Config) injectionSettings() []setting {
 
 func (c *Config) policySettings() []setting {
 	return []setting{
-		{key: "policy", at: objects[policy.Rule]{&c.Proxy.Policy, policyFields, ""}, doc: "Which memories may go to which upstream or model. The first rule that fits decides; without one everything may go anywhere, except for memories with the tag `private` (see [policy](control-plane.md#policy))."},
+		{key: "policy", at: objects[policy.Rule]{&c.Proxy.Policy, policyFields, ""}, doc: "Which memories may go to which upstream or model. The first rule that fits decides; without one everything may go anywhere, except for memories with the tag `private` (see [policy](control-plane.md#policy)). Can be changed [while Remora runs](cli.md#changing-settings-while-remora-runs)."},
 	}
 }
 
@@ -147,7 +147,7 @@ func (c *Config) apiSettings() []setting {
 		{key: "api.hosts", at: names(&a.Hosts), doc: "Names, besides those of loopback, by which a control plane on loopback may be called. A page in a browser could call it by others."},
 		{key: "api.receipts", at: boolean(&a.Receipts), doc: "Keeps a receipt of each exchange, sealed: what was inserted, which memories were candidates and why some were turned down, tokens and times. Up to 1,000 of each user. Off: there are none, and `used` counts nothing."},
 		{key: "api.receiptRetention", at: duration(&a.ReceiptRetention, time.Minute, maxDuration), doc: "How long receipts are kept."},
-		{key: "api.prices", at: objects[api.Price]{&a.Prices, priceFields, ""}, doc: "What tokens cost, by model, so that exchanges show money as well. The first that fits applies; at most 200. There are none by default, because they would be out of date (see [prices](control-plane.md#prices))."},
+		{key: "api.prices", at: objects[api.Price]{&a.Prices, priceFields, ""}, doc: "What tokens cost, by model, so that exchanges show money as well. The first that fits applies; at most 200. There are none by default, because they would be out of date (see [prices](control-plane.md#prices)). Can be changed [while Remora runs](cli.md#changing-settings-while-remora-runs)."},
 		{key: "api.mcp", at: names(&a.MCP), doc: "Sets of MCP tools besides Remora's own, under the names that other servers use: `mem0`, `openmemory`, `reference`, `memory`, `search` (see [MCP](mcp.md))."},
 	}
 }
@@ -232,7 +232,7 @@ func (c *Config) timeoutSettings() []setting {
 
 func (c *Config) logSettings() []setting {
 	return []setting{
-		{key: "log.level", at: choice(&c.Log.Level, "debug", "info", "warn", "error"), doc: "What is logged, to standard error. Content, keys and header values never are, at any level."},
+		{key: "log.level", at: choice(&c.Log.Level, "debug", "info", "warn", "error"), doc: "What is logged, to standard error. Content, keys and header values never are, at any level. Can be changed [while Remora runs](cli.md#changing-settings-while-remora-runs)."},
 		{key: "log.format", at: choice(&c.Log.Format, FormatAuto, FormatText, FormatJSON), doc: "`auto`: text on a terminal, JSON elsewhere."},
 	}
 }

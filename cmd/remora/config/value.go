@@ -24,6 +24,8 @@ type value interface {
 	parse(text string) error
 	// encode returns the value for JSON. A secret is a placeholder.
 	encode() any
+	// target points to the value in the Config.
+	target() any
 }
 
 // number is a value that can be compared and has limits.
@@ -47,6 +49,7 @@ type scalar[T any] struct {
 }
 
 func (s scalar[T]) kind() string { return s.name }
+func (s scalar[T]) target() any  { return s.to }
 func (s scalar[T]) encode() any  { return s.show(*s.to) }
 
 func (s scalar[T]) decode(n *node, key string, r *report) {
@@ -185,6 +188,7 @@ type list[T ~string] struct{ to *[]T }
 func names[T ~string](to *[]T) value { return list[T]{to} }
 
 func (l list[T]) kind() string { return "list of strings" }
+func (l list[T]) target() any  { return l.to }
 
 func (l list[T]) encode() any { return append([]T{}, *l.to...) }
 
@@ -220,6 +224,7 @@ func (l list[T]) parse(text string) error {
 type mapping struct{ to *map[string]string }
 
 func (m mapping) kind() string { return "object of strings" }
+func (m mapping) target() any  { return m.to }
 
 func (m mapping) decode(n *node, key string, r *report) {
 	if n.kind != tokenObject {
@@ -267,6 +272,7 @@ type objects[T any] struct {
 const listOfObjects = "list of objects"
 
 func (l objects[T]) kind() string { return listOfObjects }
+func (l objects[T]) target() any  { return l.to }
 
 func (l objects[T]) parse(string) error {
 	return errors.New("can't be given as text; use the configuration file" + l.instead)
