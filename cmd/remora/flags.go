@@ -3,12 +3,15 @@ package main
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/remora-proxy/remora/cmd/remora/config"
+	"github.com/remora-proxy/remora/cmd/remora/manual"
 )
 
 // usageError is a wrong command line, which has already been reported to the
@@ -36,6 +39,7 @@ type command struct {
 	run    runner
 	define func(f *pflag.FlagSet) runner
 
+	hidden           bool // from the overview: only releases need it
 	minArgs, maxArgs int
 	words            []string // that the first argument may be; for completion
 	files            bool     // other arguments are files; for completion
@@ -44,7 +48,7 @@ type command struct {
 // cobra returns the command for cobra.
 func (c command) cobra(s streams) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: strings.TrimPrefix(c.usage, "remora "), Short: c.summary, DisableFlagsInUseLine: true,
+		Use: strings.TrimPrefix(c.usage, "remora "), Short: c.summary, DisableFlagsInUseLine: true, Hidden: c.hidden,
 		Args: func(_ *cobra.Command, args []string) error {
 			switch n := len(args); {
 			case n > 0 && c.maxArgs == 0:
@@ -145,6 +149,25 @@ To load it, put the line of the shell into its startup file:
 				return root.GenPowerShellCompletionWithDesc(s.out)
 			}
 			return wrongCall("completion takes one of " + strings.Join(shells, ", "))
+		},
+	}
+}
+
+// manCommand writes the manual pages, for packages. SOURCE_DATE_EPOCH is the date on them.
+func manCommand() command {
+	return command{
+		name: "man", summary: "write the manual pages to a directory", usage: "remora man DIRECTORY",
+		hidden: true, minArgs: 1, maxArgs: 1,
+		run: func(_ context.Context, s streams, args []string) error {
+			p := manual.Program{Root: newRoot(s), Version: readBuild().version, Overview: aboutProgram + "\n" + aboutSettings}
+			if epoch := s.getenv("SOURCE_DATE_EPOCH"); epoch != "" {
+				seconds, err := strconv.ParseInt(epoch, 10, 64)
+				if err != nil {
+					return fmt.Errorf("SOURCE_DATE_EPOCH is not a number of seconds: %q", epoch)
+				}
+				p.Date = time.Unix(seconds, 0)
+			}
+			return p.Write(args[0])
 		},
 	}
 }

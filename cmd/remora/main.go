@@ -4,9 +4,10 @@
 // configuration, the commands, the OpenTelemetry SDK. The other packages take
 // typed configuration and know neither files nor the environment.
 //
-// Exit codes: 0 done, 1 failed, 2 wrong usage. After SIGTERM, SIGINT or the
-// SIGHUP of a closed terminal, `remora serve` finishes and stores what is in
-// progress and exits 0. A second signal ends it at once.
+// Exit codes: 0 done, 1 failed, 2 wrong usage; `remora wrap` has those of its
+// agent. After SIGTERM, SIGINT or the SIGHUP of a closed terminal, `remora
+// serve` finishes and stores what is in progress and exits 0. A second signal
+// ends it at once. Any other SIGHUP has it read its configuration again.
 package main
 
 import (
@@ -16,14 +17,13 @@ import (
 	"io"
 	"log"
 	"os"
-	"os/signal"
 	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
 	"github.com/remora-proxy/remora/cmd/remora/config"
+	"github.com/remora-proxy/remora/cmd/remora/signals"
 )
 
 const (
@@ -37,21 +37,8 @@ func main() { os.Exit(mainExit()) }
 func mainExit() int {
 	log.SetOutput(io.Discard)    // net/http quotes there what peers send; our own lines go to slog
 	cobra.MousetrapHelpText = "" // on Windows, a shortcut may run any command
-	ends := []os.Signal{os.Interrupt, syscall.SIGTERM}
-	hangs := !signal.Ignored(syscall.SIGHUP) // under nohup the terminal may close
-	if hangs {
-		ends = append(ends, syscall.SIGHUP)
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), ends...)
-	// From the first signal on, the default action is restored, so that a
-	// second one ends the process at once. SIGHUP is an exception: when a
-	// terminal is closed, the system sends one and the shell another.
-	defer context.AfterFunc(ctx, func() {
-		if hangs {
-			signal.Ignore(syscall.SIGHUP)
-		}
-		stop()
-	})()
+	ctx, stop := signals.Context(context.Background())
+	defer stop()
 	err := run(ctx, os.Args[1:], os.Getenv, os.Stdin, os.Stdout, os.Stderr)
 	if err == nil {
 		return exitOK
@@ -60,9 +47,18 @@ func mainExit() int {
 	if _, ok := errors.AsType[usageError](err); ok {
 		return exitUsage
 	}
+	if status, ok := errors.AsType[exitStatus](err); ok {
+		return int(status)
+	}
 	writeLastLine(os.Stderr, fmt.Sprintln("remora:", err))
 	return exitFail
 }
+
+// exitStatus is the exit code of another program, which has reported by itself
+// what went wrong.
+type exitStatus int
+
+func (e exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
 
 // streams are the streams and the environment that a command may use.
 type streams struct {
@@ -77,7 +73,7 @@ func commands() []command {
 		serveCommand(), demoCommand(), checkCommand(),
 		listCommand(), searchCommand(), showCommand(), addCommand(), editCommand(), forgetCommand(), undoCommand(), eraseCommand(),
 		exchangesCommand(), exportCommand(), importCommand(), openCommand(), mcpCommand(), tokenCommand(),
-		caCommand(), keysCommand(), tenantCommand(), clockCommand(), backupCommand(), restoreCommand(), storeCommand(), completionCommand(), versionCommand(),
+		caCommand(), keysCommand(), tenantCommand(), clockCommand(), backupCommand(), restoreCommand(), storeCommand(), completionCommand(), versionCommand(), manCommand(),
 	}
 }
 
@@ -148,14 +144,19 @@ func printUsage(w io.Writer, c *cobra.Command) {
 }
 
 func overview(w io.Writer) {
-	fmt.Fprint(w, "Remora rides along with LLM traffic and remembers: point an agent's base URL at it.\n\nUsage: remora <command> [flags]\n\nCommands:\n")
+	fmt.Fprint(w, aboutProgram+"\nUsage: remora <command> [flags]\n\nCommands:\n")
 	for _, c := range commands() {
-		fmt.Fprintf(w, "  %-11s %s\n", c.name, c.summary)
+		if !c.hidden {
+			fmt.Fprintf(w, "  %-11s %s\n", c.name, c.summary)
+		}
 	}
-	fmt.Fprint(w, `  help        show this, or 'remora help <command>'
+	fmt.Fprint(w, "  help        show this, or 'remora help <command>'\n\n"+aboutSettings)
+}
 
-Settings come from defaults, a JSON file (--config, or REMORA_CONFIG, or config.json in the configuration directory),
+const (
+	aboutProgram  = "Remora rides along with LLM traffic and remembers: point an agent's base URL at it.\n"
+	aboutSettings = `Settings come from defaults, a JSON file (--config, or REMORA_CONFIG, or config.json in the configuration directory),
 REMORA_* variables and flags, each winning over the one before. docs/configuration.md lists them all.
 Exit codes: 0 done, 1 failed, 2 called wrongly.
-`)
-}
+`
+)

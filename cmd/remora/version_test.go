@@ -3,6 +3,8 @@ package main
 import (
 	"bytes"
 	"context"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -33,5 +35,30 @@ func TestBuildNamesItsCommit(t *testing.T) {
 		if got := tt.b.String(); !strings.HasPrefix(got, tt.want) {
 			t.Errorf("got %q, want %q...", got, tt.want)
 		}
+	}
+}
+
+func TestManualHasEachCommand(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "man")
+	getenv := func(name string) string { return map[string]string{"SOURCE_DATE_EPOCH": "1700000000"}[name] }
+	var out, errs bytes.Buffer
+	if err := run(context.Background(), []string{"man", dir}, getenv, strings.NewReader(""), &out, &errs); err != nil || errs.Len() > 0 {
+		t.Fatalf("got %v and %q", err, errs.String())
+	}
+	for _, c := range commands() {
+		page, err := os.ReadFile(filepath.Join(dir, "remora-"+c.name+".1"))
+		if c.hidden {
+			if err == nil {
+				t.Errorf("%s is hidden and has a page", c.name)
+			}
+			continue
+		}
+		if err != nil || !strings.Contains(string(page), `"2023-11-14"`) {
+			t.Errorf("%s has no page, or one without its date: %v", c.name, err)
+		}
+	}
+	overview(&out)
+	if strings.Contains(out.String(), " man ") {
+		t.Error("the overview shows a hidden command")
 	}
 }
