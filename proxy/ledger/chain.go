@@ -44,7 +44,7 @@ func chainSeed(of Seed) Hash {
 
 // chain returns the hash after each message of req, in room if that is large
 // enough. Leading system messages are not part of the chain: agents change
-// theirs between turns, which would drop every entry. See docs/dialects.md.
+// theirs between turns, which would drop every entry. See docs/protocols.md.
 func chain(seed Hash, req *dialect.Request, room []Hash) []Hash {
 	out := slices.Grow(room[:0], len(req.Messages))[:len(req.Messages)]
 	h, began := seed, false
