@@ -141,6 +141,7 @@ func (a *assembler) read(j *answer) {
 	defer release()
 	reply, err := j.parse(plain)
 	a.h.countUsage(j, reply.Usage)
+	j.trace.used(reply.Usage)
 	if u, r := reply.Usage, j.receipt; r != nil {
 		r.Usage.Input, r.Usage.Output, r.Usage.CacheRead, r.Usage.CacheWrite = u.Input, u.Output, u.Cached, u.Written
 		r.Usage.Saved = u.Cached - u.Cached/10

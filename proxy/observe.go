@@ -29,6 +29,9 @@ func (x *exchange) newTee(resp *http.Response) *tee {
 func (x *exchange) assemble(resp *http.Response, t *tee, out relayed) {
 	now := x.h.deps.Now()
 	told := finishReceipt(x, &out)
+	if streamed(resp.Header) {
+		x.trace.firstChunk(out.FirstByte)
+	}
 	if t == nil {
 		x.h.recordReceipt(told)
 		x.trace.end(now)

@@ -270,6 +270,7 @@ func (x *exchange) insert(body *payload, p dialect.Placement, block fence.Block)
 	if block.Text != "" && x.rights.inject {
 		req.Buffer = body.plain.spare(len(block.Text) + len(block.Text)/8 + blockOverhead)
 		put(req.Turn, p, block, StatusInjected)
+		x.h.stats.Inserted.Add(int64(len(block.Text)))
 	}
 	if len(system) > 0 {
 		ins, err := x.api.d.Insert(req, req.Turn, dialect.System, strings.Join(system, "\n\n"))

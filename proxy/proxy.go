@@ -33,11 +33,13 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 
@@ -192,6 +194,7 @@ type Deps struct {
 	Journal string
 	Log     *slog.Logger
 	Tracer  trace.TracerProvider // nil = no tracing
+	Meter   metric.MeterProvider // for what is measured of each exchange; nil = nothing is
 	Now     func() time.Time     // nil = time.Now
 	// Redact is applied to recalled memories before they are shown, because
 	// rules may have been added since they were stored. It is on the request
@@ -216,6 +219,7 @@ type Handler struct {
 	deps     Deps
 	log      *slog.Logger
 	tracer   trace.Tracer // nil = off
+	meters   *meters      // nil = off
 	w3c      propagation.TraceContext
 
 	bodies, tees budget
@@ -239,19 +243,26 @@ type Stats struct {
 	Panics      atomic.Int64             // in memory code; the request passed through
 	Retries     atomic.Int64             // requests refused and sent again, without blocks or repaired
 	Repairs     atomic.Int64             // requests repaired, see StatusRepaired
-	TeeSkipped  atomic.Int64             // answers not copied: over a bound
-	Undecoded   atomic.Int64             // answers whose content encoding could not be read
-	NotFinal    atomic.Int64             // answers that are not turns: tool calls, errors, cut streams
-	Assembled   atomic.Int64             // turns handed to persistence
-	TurnsLost   atomic.Int64             // turns dropped before or by persistence's queue
-	TooEarly    atomic.Int64             // requests to remember before the store could first identify their users
-	InputTokens atomic.Int64             // that upstreams reported for answers that were read
-	CacheRead   atomic.Int64             // of InputTokens: from the prompt cache
-	CacheWrite  atomic.Int64             // of InputTokens: into the prompt cache
-	LedgerLate  atomic.Int64             // answers that ended before what was inserted for them was stored
-	Reading     func() int               // answers waiting to be read for their turn
-	LedgerDrops func() int64             // ledger entries not stored, or unreadable
-	LedgerTrims func() int64             // records of the ledger deleted because it was full
+	Unrepaired  atomic.Int64             // refusals of bound parts that no repair has helped; the client got them
+	searches    [searchOutcomes]atomic.Int64
+	Recalled    atomic.Int64 // memories that searches have found
+	Inserted    atomic.Int64 // bytes of blocks inserted for new turns
+	TeeSkipped  atomic.Int64 // answers not copied: over a bound
+	Undecoded   atomic.Int64 // answers whose content encoding could not be read
+	NotFinal    atomic.Int64 // answers that are not turns: tool calls, errors, cut streams
+	Assembled   atomic.Int64 // turns handed to persistence
+	TurnsLost   atomic.Int64 // turns dropped before or by persistence's queue
+	TooEarly    atomic.Int64 // requests to remember before the store could first identify their users
+	InputTokens atomic.Int64 // that upstreams reported for answers that were read
+	CacheRead   atomic.Int64 // of InputTokens: from the prompt cache
+	CacheWrite  atomic.Int64 // of InputTokens: into the prompt cache
+	LedgerLate  atomic.Int64 // answers that ended before what was inserted for them was stored
+	Reading     func() int   // answers waiting to be read for their turn
+	LedgerDrops func() int64 // ledger entries not stored, or unreadable
+	LedgerTrims func() int64 // records of the ledger deleted because it was full
+	// LedgerSize returns the bytes of the ledger in memory, and of what waits
+	// to be stored.
+	LedgerSize func() (memory, unsaved int64)
 }
 
 // ByStatus counts exchanges by what became of memory in them.
@@ -264,6 +275,19 @@ func (s *Stats) ByStatus() map[Status]int64 {
 	}
 	return out
 }
+
+// Searches counts searches for memories by how they ended: found, empty,
+// timeout or failed.
+func (s *Stats) Searches() map[string]int64 {
+	out := map[string]int64{}
+	for o := range searchOutcomes {
+		out[o.String()] = s.searches[o].Load()
+	}
+	return out
+}
+
+// Statuses returns all that ByStatus may have.
+func Statuses() []Status { return slices.Clone(statuses[:]) }
 
 // New returns a Handler. It reads the upstreams' CA files and does no other
 // I/O.
@@ -294,8 +318,11 @@ func New(cfg Config, deps Deps) (*Handler, error) {
 	if deps.Tracer != nil {
 		h.tracer = deps.Tracer.Tracer(instrumentation)
 	}
+	if h.meters, err = newMeters(deps.Meter, deps.Redact); err != nil {
+		return nil, fmt.Errorf("configure metrics: %w", err)
+	}
 	h.ledger = ledger.New(cfg.Ledger, deps.Local, deps.Log, deps.Now)
-	h.stats.LedgerDrops, h.stats.LedgerTrims = h.ledger.Dropped, h.ledger.Trimmed
+	h.stats.LedgerDrops, h.stats.LedgerTrims, h.stats.LedgerSize = h.ledger.Dropped, h.ledger.Trimmed, h.ledger.Size
 	h.assembler = newAssembler(h)
 	h.stats.Reading = func() int { return len(h.assembler.queue) }
 	return h, nil

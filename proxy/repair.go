@@ -222,6 +222,7 @@ func (m repairer) attempt(refused *http.Response, why dialect.BoundRefusal) *htt
 		}
 		return resp
 	}
+	m.x.h.stats.Unrepaired.Add(1)
 	return refused
 }
 

@@ -32,10 +32,14 @@ func (x *exchange) search(ctx context.Context, conversation, words string) (fenc
 	defer x.room.keepFound(res.Memories)
 	var block fence.Block
 	defer func() { noteSearch(x.plan.receipt, x.rights.inject, words, &res, took, &block) }()
+	outcome := searchFound
+	defer func() { x.h.countSearch(x.ctx, outcome, len(res.Memories), took) }()
 	switch {
 	case errors.Is(err, recall.ErrTimeout), errors.Is(err, context.DeadlineExceeded):
+		outcome = searchTimeout
 		return fence.Block{}, 0, StatusTimeout
 	case err != nil:
+		outcome = searchFailed
 		return fence.Block{}, 0, StatusUnavailable
 	case !x.rights.inject:
 		return fence.Block{}, len(res.Memories), StatusObserved

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"context"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -10,6 +11,7 @@ import (
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/remora-proxy/remora/proxy/dialect"
 )
@@ -37,29 +39,37 @@ const (
 	attrMemories      = attribute.Key("remora.memories")
 )
 
-// exchangeSpan is the span of one exchange. Its methods accept a nil receiver:
-// not traced.
-type exchangeSpan struct{ span trace.Span }
+// exchangeSpan is the span of one exchange, and what is measured of it. Its
+// methods accept a nil receiver: neither traced nor measured.
+type exchangeSpan struct {
+	span     trace.Span // one that records nothing if the exchange is not traced
+	meters   *meters    // nil = not measured
+	start    time.Time
+	provider string
+	request  string // model
+	failure  string // class
+	accepted bool   // the upstream has not refused the request
+}
 
 // startSpan starts the exchange's span as a child of the client's. The upstream
 // learns of it only if the client sent a traceparent: no header is added.
 func (c *call) startSpan() {
-	if c.h.tracer == nil {
+	span := trace.Span(noop.Span{})
+	if c.h.tracer != nil {
+		carrier := propagation.HeaderCarrier(c.r.Header)
+		c.ctx, span = c.h.tracer.Start(c.h.w3c.Extract(c.r.Context(), carrier), "chat", trace.WithSpanKind(trace.SpanKindClient), trace.WithTimestamp(c.start))
+		if span.IsRecording() && c.r.Header.Get("Traceparent") != "" {
+			c.h.w3c.Inject(c.ctx, carrier)
+		}
+	}
+	if !span.IsRecording() && c.h.meters == nil {
 		return
 	}
-	carrier := propagation.HeaderCarrier(c.r.Header)
-	ctx := c.h.w3c.Extract(c.r.Context(), carrier)
-	ctx, span := c.h.tracer.Start(ctx, "chat", trace.WithSpanKind(trace.SpanKindClient), trace.WithTimestamp(c.start))
-	c.ctx = ctx
-	if !span.IsRecording() {
-		return
+	c.trace = &exchangeSpan{span: span, meters: c.h.meters, start: c.start, provider: c.up.Name}
+	if span.IsRecording() {
+		attrs := []attribute.KeyValue{attrOperation.String("chat"), attrProvider.String(c.up.Name)}
+		span.SetAttributes(append(attrs, serverAttrs(c.up.URL)...)...)
 	}
-	c.trace = &exchangeSpan{span}
-	if c.r.Header.Get("Traceparent") != "" {
-		c.h.w3c.Inject(ctx, carrier)
-	}
-	attrs := []attribute.KeyValue{attrOperation.String("chat"), attrProvider.String(c.up.Name)}
-	span.SetAttributes(append(attrs, serverAttrs(c.up.URL)...)...)
 }
 
 func serverAttrs(u *url.URL) []attribute.KeyValue {
@@ -77,12 +87,16 @@ func (s *exchangeSpan) model(model string) {
 	if s == nil || model == "" {
 		return
 	}
+	s.request = model
+	if !s.span.IsRecording() {
+		return
+	}
 	s.span.SetName("chat " + model)
 	s.span.SetAttributes(attrRequestModel.String(model))
 }
 
 func (s *exchangeSpan) memory(status Status, memories int) {
-	if s == nil {
+	if s == nil || !s.span.IsRecording() {
 		return
 	}
 	s.span.SetAttributes(attrStatus.String(string(status)), attrMemories.Int(memories))
@@ -92,8 +106,10 @@ func (s *exchangeSpan) answered(code int) {
 	if s == nil {
 		return
 	}
-	s.span.SetAttributes(attrHTTPStatus.Int(code))
-	if code >= http.StatusBadRequest {
+	if s.span.IsRecording() {
+		s.span.SetAttributes(attrHTTPStatus.Int(code))
+	}
+	if s.accepted = code < http.StatusBadRequest; !s.accepted {
 		s.failed(strconv.Itoa(code))
 	}
 }
@@ -103,12 +119,31 @@ func (s *exchangeSpan) failed(class string) {
 	if s == nil {
 		return
 	}
-	s.span.SetAttributes(attrErrorType.String(class))
-	s.span.SetStatus(codes.Error, "")
+	s.failure = class
+	if s.span.IsRecording() {
+		s.span.SetAttributes(attrErrorType.String(class))
+		s.span.SetStatus(codes.Error, "")
+	}
+}
+
+// taken records that the upstream has not refused the request, where there is
+// no status that would tell.
+func (s *exchangeSpan) taken(at time.Time) {
+	if s != nil {
+		s.accepted = true
+		s.firstChunk(at)
+	}
+}
+
+// firstChunk records when the client had the first bytes of a streamed answer.
+func (s *exchangeSpan) firstChunk(at time.Time) {
+	if s != nil && s.meters != nil && !at.IsZero() {
+		s.meters.firstChunk.Record(s.context(), at.Sub(s.start).Seconds(), s.meters.attributes(s, "", ""))
+	}
 }
 
 func (s *exchangeSpan) reply(r dialect.Reply) {
-	if s == nil {
+	if s == nil || !s.span.IsRecording() {
 		return
 	}
 	for _, a := range [...]struct {
@@ -133,8 +168,29 @@ func (s *exchangeSpan) reply(r dialect.Reply) {
 	}
 }
 
-func (s *exchangeSpan) end(at time.Time) {
-	if s != nil {
-		s.span.End(trace.WithTimestamp(at))
+// used records the tokens that the upstream has reported.
+func (s *exchangeSpan) used(u dialect.Usage) {
+	if s == nil || s.meters == nil || u == (dialect.Usage{}) {
+		return
 	}
+	s.meters.tokens.Record(s.context(), float64(u.Input), s.meters.attributes(s, "", tokensIn))
+	s.meters.tokens.Record(s.context(), float64(u.Output), s.meters.attributes(s, "", tokensOut))
+}
+
+func (s *exchangeSpan) end(at time.Time) {
+	if s == nil {
+		return
+	}
+	if s.meters != nil {
+		s.meters.operation.Record(s.context(), at.Sub(s.start).Seconds(), s.meters.attributes(s, s.failure, ""))
+	}
+	s.span.End(trace.WithTimestamp(at))
+}
+
+// context has only the span, so that a measurement is found with its trace.
+func (s *exchangeSpan) context() context.Context {
+	if !s.span.SpanContext().IsSampled() {
+		return context.Background()
+	}
+	return trace.ContextWithSpan(context.Background(), s.span)
 }

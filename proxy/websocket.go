@@ -319,6 +319,7 @@ func (s *socket) answered(text []byte) (pieces [][]byte) {
 	event = append(event, "\n\n"...)
 	if !y.began && kind != "error" {
 		y.accept()
+		y.trace.taken(s.x.h.deps.Now())
 	}
 	y.began = true
 	s.settled(y)

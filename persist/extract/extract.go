@@ -162,3 +162,11 @@ const (
 	RejectTime         = "time"    // the soft limit had passed
 	RejectRefused      = "refused" // a proposal that the message does not bear out
 )
+
+// Reasons returns all reasons for which a sentence is not saved.
+func Reasons() []string {
+	return []string{
+		RejectQuestion, RejectCommand, RejectDeclined, RejectFiction, RejectQuoted, RejectSmallTalk, RejectPassing, RejectCode, RejectLong, RejectUnclear,
+		RejectNothing, RejectUnimportant, RejectLow, RejectSurplus, RejectDuplicate, RejectStale, RejectForgotten, RejectPlaceholders, RejectTime, RejectRefused,
+	}
+}

@@ -286,6 +286,20 @@ func (l *Ledger) Flush(ctx context.Context) bool {
 	return l.store == nil || l.store.flush(ctx)
 }
 
+// Size returns the bytes of the entries in memory, and of those that wait to be
+// stored.
+func (l *Ledger) Size() (memory, unsaved int64) {
+	l.mu.Lock()
+	memory = l.bytes
+	l.mu.Unlock()
+	if l.store != nil {
+		l.store.mu.Lock()
+		unsaved = int64(l.store.size)
+		l.store.mu.Unlock()
+	}
+	return memory, unsaved
+}
+
 // Dropped returns the number of entries that were not stored or not readable.
 func (l *Ledger) Dropped() int64 {
 	if l.store == nil {
