@@ -24,6 +24,11 @@ var layers = map[string]int{
 	"cmd/remora/manual":         7,
 	"cmd/remora/notices":        7,
 	"cmd/remora/machine":        0,
+	"cmd/remora/agents":         0,
+	"cmd/remora/doctor":         2,
+	"cmd/remora/signals":        0,
+	"cmd/remora/systemd":        0,
+	"cmd/remora/wrap":           1,
 	"cmd/remora-bench":          8,
 	"cmd/remora-bench/load":     6,
 	"cmd/remora-bench/quality":  6,
@@ -144,7 +149,7 @@ var homes = []struct {
 	{"github.com/google/go-cmp", []string{"storage/storagetest"}, "Comparing values is for tests."},
 	{"github.com/ledongthuc/pdf", []string{"api/documents"}, "It trusts its input, so it is used behind checks of our own."},
 	{"golang.org/x/net", []string{"proxy", "api/documents"}, "HTTP is spoken by the proxy; HTML is read where documents are."},
-	{"golang.org/x/sys", []string{"storage/badger", "storage/process", "proxy/httpclient", "cmd/remora-bench/load"}, "Whether a request was read is known from what was acknowledged; free space is the store's to watch, and who is at the other end of a socket that of its process; the bench asks for short time slices."},
+	{"golang.org/x/sys", []string{"storage/badger", "storage/process", "proxy/httpclient", "cmd/remora-bench/load", "cmd/remora/signals"}, "Whether a request was read is known from what was acknowledged; whose signals a terminal sends is asked of it; free space is the store's to watch, and who is at the other end of a socket that of its process; the bench asks for short time slices."},
 	{"golang.org/x/text", []string{"text", "recall/fence", "redact"}, "Text is normalised where it is analysed."},
 }
 

@@ -1,0 +1,146 @@
+package wrap
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/remora-proxy/remora/cmd/remora/agents"
+)
+
+func TestEnvironment(t *testing.T) {
+	claude, _ := agents.Named("claude")
+	claude = claude.At("http://127.0.0.1:8787")
+	for _, test := range []struct {
+		name      string
+		given     []string
+		want, not []string
+		replaced  []string
+	}{
+		{"nothing set", []string{"A=b"}, []string{"A=b", "ANTHROPIC_BASE_URL=http://127.0.0.1:8787"}, []string{"NO_PROXY="}, nil},
+		{"the same", []string{"ANTHROPIC_BASE_URL=http://127.0.0.1:8787"}, []string{"ANTHROPIC_BASE_URL=http://127.0.0.1:8787"}, nil, nil},
+		{"another", []string{"ANTHROPIC_BASE_URL=http://elsewhere"}, []string{"ANTHROPIC_BASE_URL=http://127.0.0.1:8787"},
+			[]string{"ANTHROPIC_BASE_URL=http://elsewhere"}, []string{"ANTHROPIC_BASE_URL"}},
+		{"a key is not touched", []string{"ANTHROPIC_API_KEY=sk-1"}, []string{"ANTHROPIC_API_KEY=sk-1"}, nil, nil},
+		{"a proxy", []string{"https_proxy=http://p"}, []string{"NO_PROXY=127.0.0.1", "no_proxy=127.0.0.1"}, nil, nil},
+		{"a proxy with exceptions", []string{"HTTPS_PROXY=http://p", "NO_PROXY=a.b, c.d"}, []string{"NO_PROXY=a.b,c.d,127.0.0.1"}, nil, nil},
+		{"a proxy that is not used here", []string{"HTTPS_PROXY=http://p", "NO_PROXY=127.0.0.1", "no_proxy=*"},
+			[]string{"NO_PROXY=127.0.0.1", "no_proxy=*"}, nil, nil},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			env, replaced := Environment(test.given, claude, "127.0.0.1")
+			for _, kv := range test.want {
+				if !slices.Contains(env, kv) {
+					t.Errorf("%q is missing in %q", kv, env)
+				}
+			}
+			for _, start := range test.not {
+				if slices.ContainsFunc(env, func(kv string) bool { return strings.HasPrefix(kv, start) }) {
+					t.Errorf("%q is in %q", start, env)
+				}
+			}
+			if !slices.Equal(replaced, test.replaced) {
+				t.Errorf("replaced %q, want %q", replaced, test.replaced)
+			}
+		})
+	}
+}
+
+func TestSecret(t *testing.T) {
+	for kv, want := range map[string]bool{
+		"OPENAI_API_KEY=x": true, "anthropic_auth_token=x": true, "X_SECRET=": true, "DB_PASSWORD=x": true,
+		"REMORA_API_TOKEN=x": false, "REMORA_STORAGE_KEY=x": false, "OTEL_EXPORTER_OTLP_KEY=x": false, "PATH=/a_KEY": false, "HOME=/": false,
+	} {
+		if got := secret(kv); got != want {
+			t.Errorf("%s: %t", kv, got)
+		}
+	}
+}
+
+// Whoever uses a Remora keeps it; the last one ends it, and nobody begins to use
+// one that ends.
+func TestLock(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lock")
+	one, err := Hold(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	two, err := Hold(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, release := range []func(){one, two} {
+		if alone, err := lockAlone(path); alone != nil || err != nil {
+			t.Fatalf("unused while it is used: %v", err)
+		}
+		release()
+	}
+	ended, err := AwaitUnused(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if late, err := lockShared(path); late != nil || err != nil {
+		t.Fatalf("used while it ends: %v", err)
+	}
+	ended()
+	again, err := Hold(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again()
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	if _, err := AwaitUnused(ctx, path); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	if _, err := Hold(t.Context(), filepath.Join(path, "no directory")); err == nil {
+		t.Error("a lock without a directory")
+	}
+}
+
+func TestRun(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("no sh")
+	}
+	for script, want := range map[string]int{"exit 0": 0, "exit 7": 7, "kill -TERM $$": 143} {
+		code, err := Run(t.Context(), exec.Command("sh", "-c", script))
+		if code != want || err != nil {
+			t.Errorf("%s: got %d, %v; want %d", script, code, err, want)
+		}
+	}
+	if _, err := Run(t.Context(), exec.Command(filepath.Join(t.TempDir(), "none"))); err == nil {
+		t.Error("a program that is missing runs")
+	}
+}
+
+// A server that ends before it answers is reported with its log, which others
+// can't read.
+func TestStartFails(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("no sh")
+	}
+	log := filepath.Join(t.TempDir(), "log")
+	server := exec.Command("sh", "-c", `echo "key: $OPENAI_API_KEY"; exit 1`)
+	server.Env = append(os.Environ(), "OPENAI_API_KEY=sk-1")
+	err := Start(t.Context(), server, log, func(context.Context) error { return errors.New("nobody") })
+	if err == nil || !strings.Contains(err.Error(), log) {
+		t.Errorf("got %v", err)
+	}
+	text, _ := os.ReadFile(log)
+	if string(text) != "key: \n" {
+		t.Errorf("log %q", text)
+	}
+	if info, err := os.Stat(log); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("mode %v, %v", info.Mode(), err)
+	}
+	server = exec.Command("sh", "-c", "exit 1")
+	if err := Start(t.Context(), server, log, func(context.Context) error { return nil }); err != nil {
+		t.Errorf("another one answers: %v", err)
+	}
+}
