@@ -8,19 +8,27 @@ LDFLAGS   := -s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 # The same sources, version and commit give the same bytes in every checkout. Releases and the image are built so too.
 GOBUILD   := CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)'
 
-.PHONY: build test lint fuzz bench docs screenshot cross ci
+.PHONY: build test lint actionlint vulnerabilities fuzz bench docs screenshot cross ci
 
 build:
 	$(GOBUILD) -o bin/ ./cmd/remora ./cmd/remora-bench
 
 test:
-	test -z "$$(gofmt -l api background cmd proxy recall persist redact storage text | tee /dev/stderr)"
+	test -z "$$(gofmt -l . | tee /dev/stderr)"
 	go vet ./...
 	go tool staticcheck ./...
 	go test -race -timeout 45m ./...
 
 lint:
 	$(LINT) run ./...
+
+# Checks the workflows, and the shell scripts in them where shellcheck is installed.
+actionlint:
+	go run github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
+
+# Asks the Go vulnerability database, so it needs a network.
+vulnerabilities:
+	go run golang.org/x/vuln/cmd/govulncheck@v1.9.0 ./...
 
 # Every fuzz target of every package, $(FUZZTIME) each.
 fuzz:

@@ -1,0 +1,144 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// releaseFiles is what the tests look at of .goreleaser.yaml.
+type releaseFiles struct {
+	Before struct{ Hooks []string }
+	Builds []struct {
+		Goos, Goarch, Env, Flags, Ldflags []string
+	}
+	Archives []struct{ Files []packaged }
+	Nfpms    []struct {
+		Contents []packaged
+		Scripts  map[string]string
+	}
+	Signs []struct{ Artifacts string }
+	Sboms []struct{ Artifacts string }
+}
+
+type packaged struct{ Src, Dst string }
+
+func readRelease(t *testing.T) releaseFiles {
+	t.Helper()
+	var r releaseFiles
+	if err := yaml.Unmarshal([]byte(readRoot(t, ".goreleaser.yaml")), &r); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// readRoot returns a file of the repository, named relative to its root.
+func readRoot(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "..", filepath.FromSlash(name)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.ReplaceAll(string(text), "\r\n", "\n")
+}
+
+// Archives, the image and "make cross" hold the same bytes: their flags are
+// the same, and the platforms are.
+func TestReleasedBinariesAreTheSame(t *testing.T) {
+	makefile, dockerfile := readRoot(t, "Makefile"), readRoot(t, "Dockerfile")
+	const flags = "-s -w -X main.version=% -X main.commit=%"
+	with := func(version, commit string) string {
+		return strings.Replace(strings.Replace(flags, "%", version, 1), "%", commit, 1)
+	}
+	for _, tt := range []struct{ file, text, version, commit string }{
+		{"Makefile", makefile, "$(VERSION)", "$(COMMIT)"},
+		{"Dockerfile", dockerfile, "${VERSION}", "${COMMIT}"},
+	} {
+		if !strings.Contains(tt.text, with(tt.version, tt.commit)) || !strings.Contains(tt.text, "go build -trimpath -buildvcs=false ") {
+			t.Errorf("%s builds with other flags than -trimpath -buildvcs=false and %q", tt.file, with(tt.version, tt.commit))
+		}
+	}
+	b := readRelease(t).Builds[0]
+	if want := []string{with("v{{ .Version }}", "{{ .FullCommit }}")}; !slices.Equal(b.Ldflags, want) {
+		t.Errorf(".goreleaser.yaml has ldflags %q, want %q", b.Ldflags, want)
+	}
+	if !slices.Equal(b.Flags, []string{"-trimpath", "-buildvcs=false"}) || !slices.Equal(b.Env, []string{"CGO_ENABLED=0"}) {
+		t.Errorf(".goreleaser.yaml builds with %q and %q", b.Flags, b.Env)
+	}
+	var platforms []string
+	for _, system := range b.Goos {
+		for _, arch := range b.Goarch {
+			platforms = append(platforms, system+"/"+arch)
+		}
+	}
+	if want := "PLATFORMS := " + strings.Join(platforms, " ") + "\n"; !strings.Contains(makefile, want) {
+		t.Errorf("the Makefile lacks %q", want)
+	}
+}
+
+// Everything that is packaged exists, or is made by .ci/assets just before.
+func TestReleasePackagesWhatIsThere(t *testing.T) {
+	r := readRelease(t)
+	if !slices.ContainsFunc(r.Before.Hooks, func(h string) bool { return strings.HasPrefix(h, ".ci/assets dist-assets ") }) {
+		t.Errorf("no hook makes dist-assets: %q", r.Before.Hooks)
+	}
+	assets := readRoot(t, ".ci/assets")
+	files := slices.Concat(r.Archives[0].Files, r.Nfpms[0].Contents)
+	for _, script := range r.Nfpms[0].Scripts {
+		files = append(files, packaged{Src: script})
+	}
+	for _, f := range files {
+		if made, ok := strings.CutPrefix(f.Src, "dist-assets/"); ok {
+			if !strings.Contains(assets, "$out/"+strings.TrimSuffix(made, "/*")) {
+				t.Errorf("%s is packaged, and .ci/assets does not make it", f.Src)
+			}
+			continue
+		}
+		found, err := filepath.Glob(filepath.Join("..", "..", filepath.FromSlash(f.Src)))
+		if err != nil || len(found) == 0 {
+			t.Errorf("%s is packaged and does not exist", f.Src)
+		}
+	}
+	for _, want := range []string{"LICENSE", "cmd/remora/notices/THIRD_PARTY_NOTICES.txt"} {
+		for kind, list := range map[string][]packaged{"archives": r.Archives[0].Files, "packages": r.Nfpms[0].Contents} {
+			if !slices.ContainsFunc(list, func(p packaged) bool { return p.Src == want }) {
+				t.Errorf("the %s lack %s", kind, want)
+			}
+		}
+	}
+	if r.Signs[0].Artifacts != "checksum" || len(r.Sboms) != 2 {
+		t.Errorf("got signatures of %q and %d lists of modules", r.Signs[0].Artifacts, len(r.Sboms))
+	}
+}
+
+// The unit runs what the packages install, and gives up what the program does
+// not need.
+func TestUnitIsHardened(t *testing.T) {
+	unit := readRoot(t, "deploy/systemd/remora.service")
+	for _, want := range []string{
+		"Type=notify", "ExecStart=/usr/bin/remora serve", "User=remora", "NoNewPrivileges=yes", "ProtectSystem=strict", "ProtectHome=yes",
+		"PrivateTmp=yes", "PrivateDevices=yes", "MemoryDenyWriteExecute=yes", "SystemCallFilter=@system-service", "CapabilityBoundingSet=",
+		"RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX", "UMask=0077", "StateDirectory=remora", "StateDirectoryMode=0700",
+		"LoadCredential=store.key:/etc/remora/store.key", "Environment=REMORA_STORAGE_KEY_FILE=%d/store.key", "KillMode=mixed",
+	} {
+		if !slices.Contains(strings.Split(unit, "\n"), want) {
+			t.Errorf("remora.service lacks %q", want)
+		}
+	}
+	installed := map[string]bool{}
+	for _, f := range readRelease(t).Nfpms[0].Contents {
+		installed[f.Dst] = true
+	}
+	for _, want := range []string{"/usr/lib/systemd/system/remora.service", "/usr/lib/systemd/system/remora.socket", "/usr/lib/sysusers.d/remora.conf", "/etc/remora/config.json"} {
+		if !installed[want] {
+			t.Errorf("the packages lack %s", want)
+		}
+	}
+	if user := readRoot(t, "deploy/systemd/sysusers.conf"); !strings.Contains(user, "\nu remora - ") {
+		t.Error("sysusers.conf does not make the user of the unit")
+	}
+}
