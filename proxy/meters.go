@@ -101,7 +101,7 @@ func (o searchOutcome) String() string {
 }
 
 // countSearch counts a search for memories, and how long it took.
-func (h *Handler) countSearch(ctx context.Context, o searchOutcome, memories int, took time.Duration) {
+func countSearch(ctx context.Context, h *Handler, o searchOutcome, memories int, took time.Duration) {
 	if o == searchFound && memories == 0 {
 		o = searchEmpty
 	}

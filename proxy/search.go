@@ -33,7 +33,7 @@ func (x *exchange) search(ctx context.Context, conversation, words string) (fenc
 	var block fence.Block
 	defer func() { noteSearch(x.plan.receipt, x.rights.inject, words, &res, took, &block) }()
 	outcome := searchFound
-	defer func() { x.h.countSearch(x.ctx, outcome, len(res.Memories), took) }()
+	defer func() { countSearch(x.ctx, x.h, outcome, len(res.Memories), took) }()
 	switch {
 	case errors.Is(err, recall.ErrTimeout), errors.Is(err, context.DeadlineExceeded):
 		outcome = searchTimeout

@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"github.com/remora-proxy/remora/cmd/remora/config"
+	"github.com/remora-proxy/remora/cmd/remora/export"
 	"github.com/remora-proxy/remora/proxy/proxytest"
 	"github.com/remora-proxy/remora/storage"
 )
@@ -108,7 +109,7 @@ func newFlock(t *testing.T) *flock {
 		t.Fatal(err)
 	}
 	log := newLogger(c.Log, &f.log, false)
-	tracing, err := openTelemetry(t.Context(), env, &f.spans, log)
+	tracing, err := export.Open(t.Context(), export.Options{Getenv: env, Stdout: &f.spans, Log: log})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/remora-proxy/remora/cmd/remora/config"
+	"github.com/remora-proxy/remora/cmd/remora/export"
 	"github.com/remora-proxy/remora/proxy/httpclient"
 	"github.com/remora-proxy/remora/proxy/listener"
 	"github.com/remora-proxy/remora/recall/embed"
@@ -107,19 +108,19 @@ func checkListen(ctx context.Context, w io.Writer, c config.Config) (failed int)
 	return failed
 }
 
-// checkTelemetry creates the exporter that traces would use, and sends nothing.
+// checkTelemetry creates the exporters that would be used, and sends nothing.
 func checkTelemetry(ctx context.Context, w io.Writer, getenv func(string) string) (failed int) {
 	tell := func(variable, step string) { fmt.Fprintf(w, "warning: %s can't be used (%s)\n", variable, step) }
-	exporter, destination, err := spanExporter(ctx, getenv, io.Discard, tell)
+	traces, metrics, logs, err := export.Check(ctx, getenv, tell)
 	if err != nil {
-		fmt.Fprintf(w, "traces: FAILED: %v\n", err)
+		fmt.Fprintf(w, "telemetry: FAILED: %v\n", err)
 		return 1
 	}
-	if exporter == nil {
-		return 0
+	for _, signal := range [...]struct{ name, to string }{{"traces", traces}, {"metrics", metrics}, {"logs", logs}} {
+		if signal.to != export.Off {
+			fmt.Fprintf(w, "%s: %s\n", signal.name, signal.to)
+		}
 	}
-	_ = exporter.Shutdown(ctx) // nothing is queued
-	fmt.Fprintf(w, "traces: %s\n", destination)
 	return 0
 }
 

@@ -189,6 +189,7 @@ func (s *system) controlHandler() http.Handler {
 		listener.Live(w)
 	}
 	mux.HandleFunc("GET /readyz", ready)
+	mux.Handle("GET /metrics", s.adminMetrics())
 	mux.HandleFunc("GET /startupz", func(w http.ResponseWriter, _ *http.Request) { listener.Live(w) })
 	return rest.Guard(mux, rest.GuardOptions{Loopback: s.config.API.Loopback(), Hosts: s.config.API.Hosts, Log: s.log})
 }

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/remora-proxy/remora/cmd/remora/config"
+	"github.com/remora-proxy/remora/cmd/remora/export"
 	"github.com/remora-proxy/remora/proxy"
 	"github.com/remora-proxy/remora/proxy/identity"
 	"github.com/remora-proxy/remora/proxy/proxytest"
@@ -77,7 +78,7 @@ func demo(ctx context.Context, s streams, _ []string) (err error) {
 	c := demoConfig(dir, upstream)
 	c.Recall.Deadline, c.Recall.FirstDeadline = demoTimeout, demoTimeout // the demo shows what is recalled, however slow the machine
 	c.Proxy.RecallDeadline, c.Proxy.FirstDeadline = demoTimeout, demoTimeout
-	remora, err := newSystem(c, slog.New(slog.NewTextHandler(s.err, &slog.HandlerOptions{Level: slog.LevelError})), noTelemetry())
+	remora, err := newSystem(c, slog.New(slog.NewTextHandler(s.err, &slog.HandlerOptions{Level: slog.LevelError})), export.Telemetry{})
 	if err != nil {
 		return err
 	}

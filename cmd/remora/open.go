@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/remora-proxy/remora/cmd/remora/client"
+	"github.com/remora-proxy/remora/cmd/remora/export"
 )
 
 // openCommand opens the web page of the control plane.
@@ -105,7 +106,7 @@ func pageURL(configured string, at net.Addr) string {
 func (s *system) offerPage(out io.Writer, getenv func(string) string) {
 	c := s.config
 	journal := getenv("JOURNAL_STREAM") != "" && !isTerminal(out)
-	if journal || c.Proxy.Identity.Container || !c.API.Loopback() || s.telemetry.destination == consoleTraces {
+	if journal || c.Proxy.Identity.Container || !c.API.Loopback() || s.telemetry.TracesTo == export.Console {
 		return
 	}
 	if url, _ := s.loginLink(); url != "" {

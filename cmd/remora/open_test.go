@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/remora-proxy/remora/cmd/remora/config"
+	"github.com/remora-proxy/remora/cmd/remora/export"
 	"github.com/remora-proxy/remora/proxy/listener"
 )
 
@@ -34,9 +35,9 @@ func TestOfferPage(t *testing.T) {
 		"without listener":  {change: func(s *system) { s.control = nil }},
 		"without a page":    {change: func(s *system) { s.plane.links = nil }},
 		"in a container":    {change: func(s *system) { s.config.Proxy.Identity.Container = true }},
-		"traces are there":  {change: func(s *system) { s.telemetry.destination = consoleTraces }},
+		"traces are there":  {change: func(s *system) { s.telemetry.TracesTo = export.Console }},
 		"into the journal":  {journal: "8:1234"},
-		"traces elsewhere":  {change: func(s *system) { s.telemetry.destination = "otlp" }, host: "127.0.0.1"},
+		"traces elsewhere":  {change: func(s *system) { s.telemetry.TracesTo = "otlp" }, host: "127.0.0.1"},
 		"on IPv6 unbounded": {change: func(s *system) { s.config.API.Listen = "[::]:0" }},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/remora-proxy/remora/cmd/remora/export"
 	"github.com/remora-proxy/remora/storage"
 )
 
@@ -103,7 +104,7 @@ func TestLookAlikePrincipals(t *testing.T) {
 	c := demoConfig(t.TempDir(), model.URL)
 	c.Proxy.Identity.Tenant, c.Proxy.Identity.Anonymous, c.Proxy.Identity.Loopback = "key", "off", false
 	c.Persist.TurnsPerSecond, c.Persist.QueueTurns = 0, 1<<20
-	sys, err := newSystem(c, slog.New(slog.DiscardHandler), noTelemetry())
+	sys, err := newSystem(c, slog.New(slog.DiscardHandler), export.Telemetry{})
 	if err != nil {
 		t.Fatal(err)
 	}

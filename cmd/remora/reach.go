@@ -14,6 +14,7 @@ import (
 
 	"github.com/remora-proxy/remora/cmd/remora/client"
 	"github.com/remora-proxy/remora/cmd/remora/config"
+	"github.com/remora-proxy/remora/cmd/remora/export"
 	"github.com/remora-proxy/remora/storage/process"
 )
 
@@ -158,7 +159,7 @@ func alone(ctx context.Context, c config.Config, s streams, away error, n need, 
 	if n == needIndex {
 		c.Store.Isolation = config.IsolationInline
 	}
-	sys, err := assemble(c, newLogger(c.Log, s.err, isTerminal(s.err)), noTelemetry())
+	sys, err := assemble(c, newLogger(c.Log, s.err, isTerminal(s.err)), export.Telemetry{})
 	if err != nil {
 		return err
 	}

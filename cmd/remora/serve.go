@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/remora-proxy/remora/cmd/remora/config"
+	"github.com/remora-proxy/remora/cmd/remora/export"
 )
 
 func serveCommand() command {
@@ -35,14 +36,15 @@ func serve(ctx context.Context, s streams, flags config.Overrides) error {
 	signal.Ignore(syscall.SIGPIPE) // a reader of the log that exits costs log lines, but no request
 	log, logged := newQueuedLogger(c.Log, s.err)
 	defer logged()
-	tracing, err := openTelemetry(ctx, s.getenv, s.out, log)
+	telemetry, err := export.Open(ctx, export.Options{Getenv: s.getenv, Stdout: s.out, Log: log, Version: readBuild().version})
 	if err != nil {
 		return err
 	}
+	log = telemetry.Logger(log)
 	if err := limitMemory(c.MemoryLimit); err != nil {
 		log.Warn("the Go runtime has no memory limit", "error", err)
 	}
-	remora, err := newSystem(c, log, tracing)
+	remora, err := newSystem(c, log, telemetry)
 	if err != nil {
 		return err
 	}

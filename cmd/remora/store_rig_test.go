@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/remora-proxy/remora/cmd/remora/config"
+	"github.com/remora-proxy/remora/cmd/remora/export"
 	"github.com/remora-proxy/remora/proxy/proxytest"
 	"github.com/remora-proxy/remora/storage"
 	"github.com/remora-proxy/remora/storage/process"
@@ -88,7 +89,7 @@ func newRig(t *testing.T, dir string, change func(*config.Config)) *rig {
 	}
 	log := slog.New(slog.NewTextHandler(r.log, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	var err error
-	if r.sys, err = newSystem(c, log, noTelemetry()); err != nil {
+	if r.sys, err = newSystem(c, log, export.Telemetry{}); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())

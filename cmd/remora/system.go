@@ -11,11 +11,13 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
 	"github.com/remora-proxy/remora/api"
 	"github.com/remora-proxy/remora/cmd/remora/config"
+	"github.com/remora-proxy/remora/cmd/remora/export"
 	"github.com/remora-proxy/remora/cmd/remora/machine"
 	"github.com/remora-proxy/remora/persist"
 	"github.com/remora-proxy/remora/persist/distill"
@@ -35,7 +37,7 @@ import (
 type system struct {
 	config    config.Config
 	log       *slog.Logger
-	telemetry telemetry
+	telemetry export.Telemetry
 	store     memoryStore
 	engine    *recall.Engine
 	embedder  *embed.Client // nil = none
@@ -46,6 +48,8 @@ type system struct {
 	service   *api.Service
 	receipts  *receipt.Recorder // nil = none are kept
 	control   *listener.Server  // nil = none
+	probes    *listener.Server  // health listener, nil = none
+	accepting atomic.Bool       // the listeners accept, and are not closing
 	plane     plane
 	gateway   *backend.Gateway   // nil = the memory is not a gateway's
 	notes     *persist.ToolNotes // nil = none are taken
@@ -54,7 +58,7 @@ type system struct {
 
 // newSystem assembles Remora and opens its listeners. run does the rest of the
 // start.
-func newSystem(c config.Config, log *slog.Logger, t telemetry) (*system, error) {
+func newSystem(c config.Config, log *slog.Logger, t export.Telemetry) (*system, error) {
 	s, err := assemble(c, log, t)
 	if err != nil {
 		return nil, err
@@ -73,6 +77,9 @@ func newSystem(c config.Config, log *slog.Logger, t telemetry) (*system, error) 
 		}
 	}
 	if s.control, err = s.newControl(log); err != nil {
+		return nil, err
+	}
+	if s.probes, err = s.newHealth(log); err != nil {
 		return nil, err
 	}
 	return s, nil
@@ -110,7 +117,7 @@ func exchanges(c config.Config, log *slog.Logger) int {
 //	          memories, spool       |      |  indexes, loaded when a user comes
 //	                                v      |  and vectors, asked of recall.embeddings.url if one is set
 //	                                store -+  in a process of its own, by a socket
-func assemble(c config.Config, log *slog.Logger, t telemetry) (*system, error) {
+func assemble(c config.Config, log *slog.Logger, t export.Telemetry) (*system, error) {
 	s := &system{config: c, log: log, telemetry: t, started: time.Now()}
 	s.store = newStore(c, log)
 	redactor, err := redact.New(c.Redact)
@@ -124,9 +131,9 @@ func assemble(c config.Config, log *slog.Logger, t telemetry) (*system, error) {
 		c.Recall.Vectors.Embedder = s.embedder
 		c.Recall.Vectors.Redact = func(text string) string { text, _ = redactor.Redact(text); return text }
 	}
-	s.engine = recall.New(c.Recall, s.store, log, t.traces)
+	s.engine = recall.New(c.Recall, s.store, log, t.Traces)
 	known := &knownMemories{Engine: s.engine}
-	s.pipeline = persist.New(c.Persist, s.store, s.store, known, redactor, log, t.traces)
+	s.pipeline = persist.New(c.Persist, s.store, s.store, known, redactor, log, t.Traces)
 	if c.Distill.URL != "" {
 		s.pipeline.SetDistiller(distill.New(c.Distill))
 	}
@@ -135,7 +142,7 @@ func assemble(c config.Config, log *slog.Logger, t telemetry) (*system, error) {
 		s.receipts.Redact = redact.NewCache(redactor).Redact
 	}
 	deps := proxy.Deps{
-		Recall: s.engine, Persist: s.pipeline, Local: s.store, Journal: filepath.Join(c.Storage.Dir, "journal"), Log: log, Tracer: t.traces, Note: s.note,
+		Recall: s.engine, Persist: s.pipeline, Local: s.store, Journal: filepath.Join(c.Storage.Dir, "journal"), Log: log, Tracer: t.Traces, Meter: s.meter(), Note: s.note,
 		Redact: redact.NewCache(redactor).Redact, Placeholder: redactor.IsPlaceholder,
 	}
 	if s.receipts != nil {
@@ -157,7 +164,7 @@ func assemble(c config.Config, log *slog.Logger, t telemetry) (*system, error) {
 		log.Error("the control plane has no admin token", "error", err)
 	}
 	s.service = s.newService(token, redactor)
-	return s, nil
+	return s, s.observeMetrics()
 }
 
 // newForward returns the forward listener. If its authority is missing or
@@ -203,7 +210,7 @@ func (s *system) run(ctx context.Context) error {
 		listeners = together(listeners, s.control.Serve)
 	}
 	return runStages(ctx, s.log, append([]stage{
-		{"listeners", s.afterStore(listeners), s.config.Server.Drain + closePatience},
+		{"listeners", s.afterStore(s.whileAccepting(listeners)), s.config.Server.Drain + closePatience},
 		{"commands", together(s.listen, quietly(s.service.Run), quietly(s.closePage)), closePatience},
 	}, s.behind()...)...)
 }
@@ -222,6 +229,7 @@ func (s *system) behind() []stage {
 		{"persistence", s.afterStore(s.pipeline.Run), s.config.Persist.DrainTimeout + drainPatience},
 		{"recall", s.recall, closePatience},
 		{"store", together(s.store.Run, s.reap), closePatience},
+		s.healthStage(), // it answers until everything else has stopped
 		s.telemetryStage(),
 	}
 }
@@ -289,14 +297,14 @@ func (s *system) telemetryStage() stage {
 	return stage{"telemetry", s.flushTelemetry, 2 * exportPatience}
 }
 
-// flushTelemetry waits for its turn and sends the spans of the stages before
-// it.
+// flushTelemetry waits for its turn and sends the telemetry of the stages
+// before it.
 func (s *system) flushTelemetry(ctx context.Context) error {
 	<-ctx.Done()
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), exportPatience)
 	defer cancel()
-	if err := s.telemetry.shutdown(last); err != nil {
-		s.log.Warn("spans were lost", "error", telemetryFailure(err))
+	if err := s.telemetry.Shutdown(last); err != nil {
+		s.log.Warn("telemetry was lost", "error", export.Failure(err))
 	}
 	return nil
 }
@@ -335,7 +343,7 @@ func (s *system) announce() {
 		"upstreams", strings.Join(upstreams, " "),
 		"data", s.config.Storage.Dir,
 		"identity", identitySummary(s.config),
-		"traces", s.telemetry.destination,
+		"traces", s.telemetry.TracesTo,
 		"version", readBuild().version,
 	}
 	if s.embedder != nil {
@@ -346,6 +354,12 @@ func (s *system) announce() {
 	}
 	if s.control != nil {
 		attributes = append(attributes, "control", "http://"+s.control.Addr().String())
+	}
+	if s.telemetry.Sends {
+		attributes = append(attributes, "metrics", s.telemetry.MetricsTo)
+	}
+	if s.probes != nil {
+		attributes = append(attributes, "health", "http://"+s.probes.Addr().String())
 	}
 	if s.config.File != "" {
 		attributes = append(attributes, "config", s.config.File)

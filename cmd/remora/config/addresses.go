@@ -26,6 +26,7 @@ func (c *Config) checkAddresses(r *report) {
 	if _, ok := listener.ParseAddress(c.API.Listen); !ok && c.API.Listen != APIOff {
 		r.add("api.listen", "must be host:port, or off")
 	}
+	c.checkHealth(r)
 	id := c.Proxy.Identity
 	named := id.Tenant != identity.TenantAuto && id.Tenant != identity.TenantKey && id.Anonymous == identity.AnonymousKeyHolder
 	if (c.Backend.Mode == backend.ModeGateway || c.Backend.Mode == backend.ModeCurated && c.Backend.Curated.Dir != "") && !id.Loopback && !named {
@@ -41,12 +42,25 @@ func (c *Config) checkAddresses(r *report) {
 		r.add("api.token", fmt.Sprintf("must have at least %d bytes", minToken))
 	}
 	for i, u := range c.Proxy.Upstreams {
-		for _, l := range []struct{ key, address string }{{"listen", c.Server.Listen}, {"forward.listen", c.Forward.Listen}, {"api.listen", c.API.Listen}} {
+		for _, l := range []struct{ key, address string }{{"listen", c.Server.Listen}, {"forward.listen", c.Forward.Listen}, {"api.listen", c.API.Listen}, {"health.listen", c.Health}} {
 			if reaches(hostPort(u.URL), l.address) {
 				r.add(fmt.Sprintf("upstreams[%d].url", i),
 					fmt.Sprintf("must not be Remora's own address, %s (%s): requests would loop", l.key, l.address))
 			}
 		}
+	}
+}
+
+// checkHealth reports a health listener that is none, or another listener.
+func (c *Config) checkHealth(r *report) {
+	if c.Health == "" {
+		return
+	}
+	if _, ok := listener.ParseAddress(c.Health); !ok {
+		r.add("health.listen", "must be host:port, or empty")
+	}
+	if reaches(c.Health, c.Server.Listen) || reaches(c.Health, c.Forward.Listen) || reaches(c.Health, c.API.Listen) {
+		r.add("health.listen", "must not be the address of listen, of forward.listen or of api.listen")
 	}
 }
 

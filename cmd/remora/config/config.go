@@ -61,6 +61,7 @@ type Config struct {
 	API        API
 	Backend    backend.Config // whose memory the proxy works with
 	Log        Log
+	Health     string // address of the health listener, "" = none
 
 	// Exchanges is how many requests all listeners serve at the same time.
 	Exchanges int

@@ -21,7 +21,7 @@ import (
 func (c *Config) settings() []setting {
 	return slices.Concat(
 		c.listenerSettings(), c.identitySettings(), c.limitSettings(), c.recallSettings(), c.embeddingSettings(), c.injectionSettings(),
-		c.policySettings(), c.backendSettings(), c.persistSettings(), c.distillSettings(), c.redactSettings(), c.storageSettings(), c.apiSettings(), c.timeoutSettings(), c.logSettings(),
+		c.policySettings(), c.backendSettings(), c.persistSettings(), c.distillSettings(), c.redactSettings(), c.storageSettings(), c.apiSettings(), c.healthSettings(), c.timeoutSettings(), c.logSettings(),
 	)
 }
 
@@ -149,6 +149,12 @@ func (c *Config) apiSettings() []setting {
 		{key: "api.receiptRetention", at: duration(&a.ReceiptRetention, time.Minute, maxDuration), doc: "How long receipts are kept."},
 		{key: "api.prices", at: objects[api.Price]{&a.Prices, priceFields, ""}, doc: "What tokens cost, by model, so that exchanges show money as well. The first that fits applies; at most 200. There are none by default, because they would be out of date (see [prices](control-plane.md#prices)). Can be changed [while Remora runs](cli.md#changing-settings-while-remora-runs)."},
 		{key: "api.mcp", at: names(&a.MCP), doc: "Sets of MCP tools besides Remora's own, under the names that other servers use: `mem0`, `openmemory`, `reference`, `memory`, `search` (see [MCP](mcp.md))."},
+	}
+}
+
+func (c *Config) healthSettings() []setting {
+	return []setting{
+		{key: "health.listen", at: text(&c.Health), doc: "Address of the health listener, for example `127.0.0.1:8789`, or `:8789` in a pod. It serves `/livez`, `/readyz`, `/startupz` and [`/metrics`](telemetry.md), without a credential, and nothing else. Empty = none."},
 	}
 }
 

@@ -1,4 +1,4 @@
-package main
+package export
 
 import (
 	"context"
@@ -20,18 +20,26 @@ var exportFailures = [...]struct {
 	pattern *regexp.Regexp
 	told    string
 }{
-	{regexp.MustCompile(`^failed to send to \S+: (\d{3})\b`), "the collector answers "},
+	{regexp.MustCompile(`^failed to send (?:(?:metrics|logs) )?to \S+: (\d{3})\b`), "the collector answers "},
 	{regexp.MustCompile(`^(?:[a-z ]+: )?rpc error: code = (Unavailable)\b`), "the collector is away, or answers "},
 	{regexp.MustCompile(`^(?:[a-z ]+: )?rpc error: code = (\w+)`), "the collector answers "}, // after the reason for not retrying
 	{regexp.MustCompile(`^(?:[a-z ]+: )?(retry-able request failure)`), "the collector does not take them now: "},
-	{regexp.MustCompile(`^OTLP partial success: .*\((\d+ spans) rejected\)$`), "the collector rejected "},
+	{regexp.MustCompile(`^OTLP partial success: .*\((\d+ (?:spans|metric data points|logs)) rejected\)$`), "the collector rejected "},
+	{regexp.MustCompile(`^invalid (OTEL_[A-Z_]+) value `), "an OTEL_* variable can't be used: "},
+	{regexp.MustCompile(`^((?:reader|HTTP exporter|gRPC exporter) is (?:shut ?down|not registered))$`), ""},
 }
 
-// telemetryFailure returns what happened to an export, without any text of the
-// collector. Other errors are about the settings, which the SDK names without
-// their secrets.
-func telemetryFailure(err error) string {
-	text, export := strings.CutPrefix(err.Error(), "traces export: ")
+// prefixes are what exporters and readers put before their errors.
+var prefixes = [...]string{"traces export: ", "failed to upload metrics: "}
+
+// Failure returns what happened to an export, without any text of the
+// collector, and without the values of variables. Of what it does not know it
+// returns the type.
+func Failure(err error) string {
+	text := err.Error()
+	for _, p := range prefixes {
+		text = strings.TrimPrefix(text, p)
+	}
 	if op, ok := errors.AsType[*net.OpError](err); ok {
 		return op.Error()
 	}
@@ -46,8 +54,14 @@ func telemetryFailure(err error) string {
 	if strings.HasPrefix(text, "unsupported sampler") || strings.HasPrefix(text, "parsing sampler") || strings.HasPrefix(text, "invalid trace ID ratio") {
 		return "OTEL_TRACES_SAMPLER or OTEL_TRACES_SAMPLER_ARG can't be used" // without the value
 	}
-	if !export {
-		return text
+	if several, ok := err.(interface{ Unwrap() []error }); ok {
+		var all []string
+		for _, e := range several.Unwrap() {
+			if told := Failure(e); !slices.Contains(all, told) {
+				all = append(all, told)
+			}
+		}
+		return strings.Join(all, "; ")
 	}
 	for inner := errors.Unwrap(err); inner != nil; inner = errors.Unwrap(err) {
 		err = inner
@@ -92,7 +106,7 @@ func variableOf(step string, values []string, getenv func(string) string) string
 			continue
 		}
 		var set []string
-		for _, name := range []string{"OTEL_EXPORTER_OTLP_TRACES_" + of.end, "OTEL_EXPORTER_OTLP_" + of.end} {
+		for _, name := range otlpVariables(of.end) {
 			value := getenv(name)
 			if value != "" && slices.Contains(values, value) {
 				return name
@@ -108,10 +122,16 @@ func variableOf(step string, values []string, getenv func(string) string) string
 	return "an OTEL_* variable"
 }
 
+// otlpVariables returns the variables with an end: of each signal, and of all.
+func otlpVariables(end string) []string {
+	const begin = "OTEL_EXPORTER_OTLP_"
+	return []string{begin + signalTraces + "_" + end, begin + signalMetrics + "_" + end, begin + signalLogs + "_" + end, begin + end}
+}
+
 // reportUnusable finds what the SDK accepts silently, or reports by its value
 // alone.
 func reportUnusable(getenv func(string) string, tell func(variable, step string)) {
-	for _, name := range []string{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"} {
+	for _, name := range otlpVariables("ENDPOINT") {
 		if text := getenv(name); text != "" {
 			if u, err := url.Parse(text); err == nil && u.Host == "" { // the SDK reports what is not a URL at all
 				tell(name, "it is no URL with a host, such as http://collector:4318")

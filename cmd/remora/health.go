@@ -1,0 +1,106 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/remora-proxy/remora/api"
+	"github.com/remora-proxy/remora/api/request"
+	"github.com/remora-proxy/remora/proxy/listener"
+	"github.com/remora-proxy/remora/proxy/problem"
+)
+
+// What the health listener serves at the same time, and how long a request that
+// is in progress may take at the end.
+const (
+	maxHealthRequests = 16
+	healthDrain       = time.Second
+)
+
+// newHealth opens the health listener, nil if there is none.
+func (s *system) newHealth(log *slog.Logger) (*listener.Server, error) {
+	if s.config.Health == "" {
+		return nil, nil
+	}
+	own := s.config.Server
+	own.Listen, own.Drain, own.Limit, own.MaxHeaderBytes = s.config.Health, healthDrain, listener.NewLimit(maxHealthRequests), 16<<10
+	server := listener.New(s.healthHandler(), own, log)
+	if err := server.Listen(); err != nil {
+		return nil, fmt.Errorf("health listener: %w; health.listen takes another address", err)
+	}
+	return server, nil
+}
+
+// healthHandler answers probes and Prometheus, and nothing else. It needs no
+// credential: what it tells names nobody.
+//
+// A pod is ready once traffic passes. The store's state does not count: without
+// it traffic passes without memory, and a sidecar that is not ready would take
+// its agent out of service as well.
+func (s *system) healthHandler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { listener.Live(w) })
+	passes := func(w http.ResponseWriter, _ *http.Request) {
+		if !s.accepting.Load() {
+			problem.New(http.StatusServiceUnavailable, "unavailable", "no traffic passes: Remora starts, or stops").Write(w)
+			return
+		}
+		listener.Live(w)
+	}
+	mux.HandleFunc("GET /readyz", passes)
+	mux.HandleFunc("GET /startupz", passes)
+	mux.Handle("GET /metrics", s.telemetry.Scrape())
+	return mux
+}
+
+// whileAccepting notes that the listeners accept, from when they run until they
+// begin to close.
+func (s *system) whileAccepting(run func(context.Context) error) func(context.Context) error {
+	return func(ctx context.Context) error {
+		s.accepting.Store(true)
+		defer context.AfterFunc(ctx, func() { s.accepting.Store(false) })()
+		return run(ctx)
+	}
+}
+
+// healthStage serves the health listener, if there is one.
+func (s *system) healthStage() stage {
+	return stage{"health", func(ctx context.Context) error {
+		if s.probes == nil {
+			<-ctx.Done()
+			return nil
+		}
+		return s.probes.Serve(ctx)
+	}, closePatience}
+}
+
+// adminMetrics answers Prometheus on the control plane, for the admin.
+func (s *system) adminMetrics() http.Handler {
+	scrape := s.telemetry.Scrape()
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		who, err := s.service.Authenticate(r.Context(), request.Credential(r), "")
+		if err == nil && !who.Everything() {
+			err = api.ErrForbidden
+		}
+		if err != nil {
+			request.Fail(w, s.log, err)
+			return
+		}
+		scrape.ServeHTTP(w, r)
+	})
+}
+
+// meter returns what histograms of exchanges are made with, nil where nobody
+// has asked for metrics: they cost each exchange a microsecond or two. Counters
+// and gauges cost nothing until somebody asks.
+func (s *system) meter() metric.MeterProvider {
+	if s.config.Health == "" && !s.telemetry.Sends {
+		return nil
+	}
+	return s.telemetry.Meters
+}
