@@ -8,7 +8,7 @@ LDFLAGS   := -s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 # The same sources, version and commit give the same bytes in every checkout. Releases and the image are built so too.
 GOBUILD   := CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)'
 
-.PHONY: build test lint actionlint vulnerabilities fuzz bench docs screenshot cross ci
+.PHONY: build test lint actionlint vulnerabilities fuzz bench docs screenshot cast cross ci
 
 build:
 	$(GOBUILD) -o bin/ ./cmd/remora ./cmd/remora-bench
@@ -45,6 +45,10 @@ docs:
 # Makes docs/page.png, the picture of the control plane's page. It needs Chromium and $REMORA_NODE_MODULES.
 screenshot:
 	REMORA_PAGE_PICTURE=$(CURDIR)/docs/page.png go test ./cmd/remora -run 'TestPage$$/^screenshot$$' -count=1 -v
+
+# Makes docs/demo.svg, a recording of `remora demo`.
+cast:
+	REMORA_CAST=$(CURDIR)/docs/demo.svg go test ./cmd/remora -run 'TestDemoCast$$' -count=1
 
 cross:
 	@for p in $(PLATFORMS); do \

@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// TestGuaranteesNameTests keeps docs/ARCHITECTURE.md and docs/security.md true:
-// each test that they name as holding a guarantee exists, and so does each file
-// that they point to.
+// TestGuaranteesNameTests keeps docs/ARCHITECTURE.md, docs/security.md and
+// docs/threat-model.md true: each test that they name as holding a guarantee
+// exists, and so does each file that they point to.
 func TestGuaranteesNameTests(t *testing.T) {
 	root := filepath.Join("..", "..")
 	var names []string
@@ -20,7 +20,7 @@ func TestGuaranteesNameTests(t *testing.T) {
 		}
 	}
 	all := " " + strings.Join(names, " ")
-	for _, name := range []string{"docs/ARCHITECTURE.md", "docs/security.md"} {
+	for _, name := range []string{"docs/ARCHITECTURE.md", "docs/security.md", "docs/threat-model.md"} {
 		page, err := os.ReadFile(filepath.Join(root, name))
 		if err != nil {
 			t.Fatal(err)
