@@ -170,6 +170,7 @@ func TestRefused(t *testing.T) {
 		{"gateway without key", "{memory: {mode: gateway}, gateway: {baseUrl: 'http://r:8788/compat/gateway', userId: ines}}", "secrets.gatewayKey"},
 		{"gateway in mode local", "{gateway: {userId: ines}}", "memory.mode"},
 		{"shared with a gateway", "{shape: shared, memory: {mode: gateway}}", "mode"},
+		{"shared that serves nothing", "{shape: shared, shared: {gateway: false}, secrets: {storageKey: {existingSecret: s}}}", "shared"},
 		{"policy for an application's pods", "{networkPolicy: {enabled: true}}", "networkPolicy"},
 		{"budget for an application's pods", "{podDisruptionBudget: {enabled: true}}", "podDisruptionBudget"},
 		{"Job that never ends", "{sidecar: {native: false}, example: {enabled: true, kind: Job}}", "example.kind"},

@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"os"
+	"regexp"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -163,6 +166,27 @@ func checkRemora(t *testing.T, name string, spec *corev1.PodSpec, c *corev1.Cont
 		t.Errorf("%s: env is %v", name, env)
 	}
 	checkVolume(t, name, spec, c, env["REMORA_STORAGE_KEY_FILE"])
+}
+
+// Every variable is one that Remora knows: another one would set nothing.
+func TestSettings(t *testing.T) {
+	text, err := os.ReadFile("../../docs/configuration.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	checked := 0
+	for name, manifests := range everything(t) {
+		for _, variable := range regexp.MustCompile(`\bREMORA_[A-Z_]+`).FindAllString(string(manifests), -1) {
+			checked++
+			setting := strings.TrimSuffix(variable, "_FILE")
+			if !strings.Contains(string(text), "`"+variable+"`") && !strings.Contains(string(text), "`"+setting+"`") {
+				t.Errorf("%s sets %s, which docs/configuration.md doesn't know", name, variable)
+			}
+		}
+	}
+	if checked < 50 {
+		t.Errorf("found %d variables", checked)
+	}
 }
 
 // checkVolume checks that a volume is called what it is, and that the key of

@@ -65,6 +65,9 @@ remora-gone-with-the-pod
 {{- if and $kept (not (or $s.storageKey.existingSecret $s.storageKey.value)) -}}
 {{- fail "secrets.storageKey: memory that is kept needs a key from a Secret: openssl rand -hex 32 (docs/kubernetes.md#keys)" -}}
 {{- end -}}
+{{- if and (eq .Values.shape "shared") (not (or .Values.shared.gateway .Values.shared.proxy)) -}}
+{{- fail "shared: serves nothing without gateway and without proxy" -}}
+{{- end -}}
 {{- if eq .Values.memory.mode "gateway" -}}
 {{- if not .Values.gateway.baseUrl -}}{{- fail "gateway.baseUrl: needed with memory.mode gateway" -}}{{- end -}}
 {{- if not (or .Values.gateway.userId .Values.gateway.userFromAnnotation) -}}{{- fail "gateway.userId or gateway.userFromAnnotation: needed with memory.mode gateway" -}}{{- end -}}

@@ -80,8 +80,10 @@ restartPolicy: Always
 env:
 {{- include "remora.env" . | nindent 2 }}
 ports:
-{{- if $shared }}
+{{- if and $shared .Values.shared.proxy }}
   - {containerPort: 8787, name: proxy, protocol: TCP}
+{{- end }}
+{{- if and $shared .Values.shared.gateway }}
   - {containerPort: 8788, name: gateway, protocol: TCP}
 {{- end }}
   - {containerPort: 8789, name: health, protocol: TCP}
@@ -116,8 +118,8 @@ volumeMounts:
 {{- $e = append $e (dict "name" "REMORA_CONFIG" "value" "/etc/remora/config.json") -}}
 {{- end -}}
 {{- if $shared -}}
-{{- $e = append $e (dict "name" "REMORA_LISTEN" "value" ":8787") -}}
-{{- $e = append $e (dict "name" "REMORA_API_LISTEN" "value" ":8788") -}}
+{{- $e = append $e (dict "name" "REMORA_LISTEN" "value" (ternary ":8787" "127.0.0.1:8787" .Values.shared.proxy)) -}}
+{{- $e = append $e (dict "name" "REMORA_API_LISTEN" "value" (ternary ":8788" "127.0.0.1:8788" .Values.shared.gateway)) -}}
 {{- $e = append $e (dict "name" "REMORA_TIMEOUTS_SHUTDOWN" "value" .Values.shared.shutdown) -}}
 {{- else -}}
 {{- $e = append $e (dict "name" "REMORA_LISTEN" "value" (printf "127.0.0.1:%d" (int .Values.sidecar.port))) -}}
@@ -126,6 +128,10 @@ volumeMounts:
 {{- $e = append $e (dict "name" "REMORA_HEALTH_LISTEN" "value" ":8789") -}}
 {{- $e = append $e (dict "name" "REMORA_STORAGE_DIR" "value" "/data/store") -}}
 {{- $e = append $e (dict "name" "REMORA_IDENTITY_ANONYMOUS" "value" .Values.identity.anonymous) -}}
+{{- $tenant := .Values.identity.tenant | default (ternary "shared" "" (and $shared .Values.shared.gateway)) -}}
+{{- if $tenant -}}
+{{- $e = append $e (dict "name" "REMORA_IDENTITY_TENANT" "value" $tenant) -}}
+{{- end -}}
 {{- if .Values.upstream.url -}}
 {{- $e = append $e (dict "name" "REMORA_UPSTREAM" "value" .Values.upstream.url) -}}
 {{- end -}}
