@@ -50,9 +50,9 @@ func TestDocumentedCommands(t *testing.T) {
 	if checked < 150 {
 		t.Errorf("found %d command lines: reading the wrong pages", checked)
 	}
-	for _, c := range commands() {
-		if !used[c.name] {
-			t.Errorf("no page has an example of remora %s", c.name)
+	for _, c := range root.Commands() {
+		if !c.Hidden && !used[c.Name()] {
+			t.Errorf("no page has an example of remora %s", c.Name())
 		}
 	}
 }
@@ -98,13 +98,16 @@ func docsProblem(root *cobra.Command, words map[string][]string, line string) (n
 		return name, "there is no such command"
 	}
 	for _, a := range arguments[1:] {
+		if a == "--" {
+			break // what follows is another program's
+		}
 		flag, _, _ := strings.Cut(a, "=")
 		switch {
 		case strings.HasPrefix(flag, "--"):
 			if command.Flags().Lookup(strings.TrimPrefix(flag, "--")) == nil && flag != "--help" {
 				return name, "there is no flag " + flag
 			}
-		case len(flag) == 2 && flag[0] == '-' && flag != "--":
+		case len(flag) == 2 && flag[0] == '-':
 			if command.Flags().ShorthandLookup(flag[1:]) == nil && flag != "-h" {
 				return name, "there is no flag " + flag
 			}

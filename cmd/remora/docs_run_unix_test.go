@@ -85,7 +85,7 @@ func (r docsRun) wants(what, pattern string) {
 // that of a command before a pipe, too. The functions find what the pages call
 // ID: the first memory, also once it is forgotten, and the newest exchange.
 const docsPrelude = `set -euo pipefail
-trap 'trap - EXIT; kill $(jobs -p) 2>/dev/null; wait' EXIT
+trap 'code=$?; trap - EXIT; kill $(jobs -p) 2>/dev/null || true; wait || true; exit $code' EXIT
 id_of() { awk -F '"id":"' 'NR == 1 { split($2, id, "\""); print id[1] }'; }
 memory() { [ -s ~/first ] || ./remora list --json --kind episode | id_of >~/first; cat ~/first; }
 exchange() { ./remora exchanges --limit 1 --json | id_of; }
@@ -139,6 +139,9 @@ func runDocs(t *testing.T, page string, chosen func(docsBlock) bool) docsRun {
 		}
 		n++
 		script += fmt.Sprintf("echo '--- %s:%d'\n", page, b.line)
+		if strings.Contains(strings.Join(b.lines, "\n"), "exchanges") {
+			script += "sleep 2\n" // receipts are written a moment later, and people read on
+		}
 		for _, line := range b.lines {
 			id := `"$(memory)"`
 			if strings.Contains(line, "exchanges") {
