@@ -8,7 +8,7 @@ LDFLAGS   := -s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 # The same sources, version and commit give the same bytes in every checkout. Releases and the image are built so too.
 GOBUILD   := CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)'
 
-.PHONY: build test lint actionlint vulnerabilities fuzz bench docs screenshot cast cross ci
+.PHONY: build test manifests lint actionlint vulnerabilities fuzz bench docs screenshot cast cross ci
 
 build:
 	$(GOBUILD) -o bin/ ./cmd/remora ./cmd/remora-bench
@@ -18,6 +18,10 @@ test:
 	go vet ./...
 	go tool staticcheck ./...
 	go test -race -timeout 45m ./...
+
+# What is in deploy/helm, deploy/kustomize and deploy/snippets. A module of its own: its dependencies are not Remora's.
+manifests:
+	cd deploy/check && go vet ./... && go test ./...
 
 lint:
 	$(LINT) run ./...
