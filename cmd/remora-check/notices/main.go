@@ -6,6 +6,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -49,11 +50,12 @@ func main() {
 	flag.Parse()
 	log.SetFlags(0)
 	log.SetPrefix("notices: ")
-	root, err := rootDirectory()
+	ctx := context.Background()
+	root, err := rootDirectory(ctx)
 	if err != nil {
 		log.Fatal(err)
 	}
-	all, err := components(root)
+	all, err := components(ctx, root)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -63,14 +65,14 @@ func main() {
 }
 
 // rootDirectory returns the directory of the main module.
-func rootDirectory() (string, error) {
-	mod, err := environment("GOMOD")
+func rootDirectory(ctx context.Context) (string, error) {
+	mod, err := environment(ctx, "GOMOD")
 	return filepath.Dir(mod), err
 }
 
 // environment returns a variable of the go command.
-func environment(name string) (string, error) {
-	value, err := exec.Command("go", "env", name).Output()
+func environment(ctx context.Context, name string) (string, error) {
+	value, err := exec.CommandContext(ctx, "go", "env", name).Output()
 	if err != nil {
 		return "", fmt.Errorf("read %s of the go command: %w", name, err)
 	}
@@ -78,12 +80,12 @@ func environment(name string) (string, error) {
 }
 
 // components returns Go, the linked modules by name, and the embedded data.
-func components(root string) ([]component, error) {
-	all, err := modules()
+func components(ctx context.Context, root string) ([]component, error) {
+	all, err := modules(ctx)
 	if err != nil {
 		return nil, err
 	}
-	goRoot, err := environment("GOROOT")
+	goRoot, err := environment(ctx, "GOROOT")
 	if err != nil {
 		return nil, err
 	}
@@ -117,14 +119,14 @@ type linked struct {
 }
 
 // modules returns the modules that are linked on any of the platforms, by name.
-func modules() ([]component, error) {
+func modules(ctx context.Context) ([]component, error) {
 	type module struct {
 		version, dir string
 		packages     []string
 	}
 	found := map[string]*module{}
 	for _, system := range platforms {
-		packages, err := list(system)
+		packages, err := list(ctx, system)
 		if err != nil {
 			return nil, err
 		}
@@ -155,8 +157,8 @@ func modules() ([]component, error) {
 }
 
 // list returns the packages that the program is made of on a system, without the standard library.
-func list(system string) ([]linked, error) {
-	cmd := exec.Command("go", "list", "-deps", "-json=Dir,Module", program)
+func list(ctx context.Context, system string) ([]linked, error) {
+	cmd := exec.CommandContext(ctx, "go", "list", "-deps", "-json=Dir,Module", program)
 	cmd.Env = append(os.Environ(), "GOOS="+system, "GOARCH=amd64", "CGO_ENABLED=0", "GOFLAGS=-mod=readonly")
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()

@@ -11,7 +11,7 @@ import (
 // The licences in the repository are those of the modules that go.mod names today.
 func TestNoticesAreCurrent(t *testing.T) {
 	root := filepath.Join("..", "..", "..")
-	all, err := components(root)
+	all, err := components(t.Context(), root)
 	if err != nil {
 		t.Fatal(err)
 	}
