@@ -21,6 +21,11 @@ func build(t *testing.T, dir string) []byte {
 	return text
 }
 
+// overlays are built by Kustomize: the example, and one with the sidecar only.
+var overlays = map[string]string{"kustomize": "../kustomize/example", "kustomize-sidecar": "testdata/overlay"}
+
 func TestKustomize(t *testing.T) {
-	compareGolden(t, "kustomize", build(t, "../kustomize/example"))
+	for name, dir := range overlays {
+		t.Run(name, func(t *testing.T) { compareGolden(t, name, build(t, dir)) })
+	}
 }

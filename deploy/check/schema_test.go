@@ -96,7 +96,9 @@ func everything(t *testing.T) map[string][]byte {
 			all[strings.TrimSuffix(filepath.Base(f), ".yaml")] = text
 		}
 	}
-	all["kustomize"] = build(t, "../kustomize/example")
+	for name, dir := range overlays {
+		all[name] = build(t, dir)
+	}
 	return all
 }
 
