@@ -88,6 +88,9 @@ func (s *access) moneyOf(r *receipt.Receipt) *Money {
 	return nil
 }
 
+// ReplacePolicy has other valid rules decide from now on.
+func (s *Service) ReplacePolicy(rules []policy.Rule) { s.Policy.Replace(rules) }
+
 // ReplacePrices has other valid prices apply from now on, also to the exchanges
 // of the past. Afterwards they belong to the Service.
 func (s *Service) ReplacePrices(prices []Price) { s.access.prices.Store(&prices) }

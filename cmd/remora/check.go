@@ -2,37 +2,25 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"log/slog"
-	"net"
-	"net/http"
-	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
-	"sync"
-	"syscall"
 	"time"
 
 	"github.com/spf13/pflag"
 
 	"github.com/remora-proxy/remora/cmd/remora/config"
+	"github.com/remora-proxy/remora/cmd/remora/doctor"
 	"github.com/remora-proxy/remora/cmd/remora/export"
-	"github.com/remora-proxy/remora/proxy/httpclient"
-	"github.com/remora-proxy/remora/proxy/listener"
 	"github.com/remora-proxy/remora/recall/embed"
 	"github.com/remora-proxy/remora/storage/badger"
 	"github.com/remora-proxy/remora/storage/process"
-)
-
-// Limits of what check waits for.
-const (
-	probeTimeout = 10 * time.Second
-	liveTimeout  = 2 * time.Second
 )
 
 func checkCommand() command {
@@ -72,9 +60,12 @@ func check(f *pflag.FlagSet) runner {
 		for _, w := range c.Warnings(os.Environ(), config.Here(s.getenv)) {
 			fmt.Fprintf(s.err, "warning: %s\n", w)
 		}
-		failed := checkListen(ctx, s.err, c) + checkUpstreams(ctx, s.err, c) + checkEmbeddings(ctx, s.err, c) + checkForward(s.err, c) +
-			checkTelemetry(ctx, s.err, s.getenv) + checkStore(ctx, s.err, c, *verify)
-		if failed > 0 {
+		reached, _ := doctor.Upstreams(ctx, c.Proxy.Upstreams, c.Proxy.Transport)
+		found := slices.Concat(
+			portFindings(ctx, c), reached, embeddingFindings(ctx, c), authorityFindings(c), exporterFindings(ctx, s.getenv), []doctor.Finding{storeFinding(ctx, c, *verify)},
+		)
+		writeFindings(s.err, found)
+		if failed := doctor.Count(found, doctor.Failed); failed > 0 {
 			return fmt.Errorf("check: %d failed", failed)
 		}
 		fmt.Fprintln(s.err, "check: all is well")
@@ -82,172 +73,108 @@ func check(f *pflag.FlagSet) runner {
 	}
 }
 
-// checkListen tries the addresses of the listeners. One that is in use may be
-// this very Remora's, but not another program's.
-func checkListen(ctx context.Context, w io.Writer, c config.Config) (failed int) {
-	for _, address := range []string{c.Server.Listen, c.Forward.Listen} {
-		if address == "" {
-			continue
+// writeFindings writes what check found, a line each. What to do about it is the
+// doctor's.
+func writeFindings(w io.Writer, found []doctor.Finding) {
+	for _, f := range found {
+		switch {
+		case f.Status == doctor.Failed:
+			fmt.Fprintf(w, "%s: FAILED: %s\n", f.Subject, f.Text)
+		case f.Status == doctor.Warning && f.Subject == settingSubject:
+			fmt.Fprintf(w, "warning: %s\n", f.Text)
+		default:
+			fmt.Fprintf(w, "%s: %s\n", f.Subject, f.Text)
 		}
-		listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
-		if errors.Is(err, syscall.EADDRINUSE) {
-			if err = askLive(ctx, address); err == nil {
-				fmt.Fprintf(w, "address %s: in use by a Remora that runs\n", address)
-				continue
-			}
-			err = fmt.Errorf("in use, and not by a Remora that serves: %w", err)
-		}
-		if err != nil {
-			failed++
-			fmt.Fprintf(w, "address %s: FAILED: %v\n", address, err)
-			continue
-		}
-		_ = listener.Close()
-		fmt.Fprintf(w, "address %s: free\n", address)
 	}
-	return failed
 }
 
-// checkTelemetry creates the exporters that would be used, and sends nothing.
-func checkTelemetry(ctx context.Context, w io.Writer, getenv func(string) string) (failed int) {
-	tell := func(variable, step string) { fmt.Fprintf(w, "warning: %s can't be used (%s)\n", variable, step) }
+// settingSubject is the subject of warnings about what was set.
+const settingSubject = "settings"
+
+// portFindings tries the addresses of the listeners.
+func portFindings(ctx context.Context, c config.Config) (found []doctor.Finding) {
+	for _, l := range [...]struct{ name, address string }{{"listen", c.Server.Listen}, {"forward.listen", c.Forward.Listen}} {
+		if l.address != "" {
+			found = append(found, doctor.Address(ctx, l.name, l.address, doctor.AskLive))
+		}
+	}
+	return found
+}
+
+// exporterFindings creates the exporters that would be used, and sends nothing.
+func exporterFindings(ctx context.Context, getenv func(string) string) (found []doctor.Finding) {
+	tell := func(variable, step string) {
+		found = append(found, doctor.Finding{
+			Subject: settingSubject, Status: doctor.Warning, Text: fmt.Sprintf("%s can't be used (%s)", variable, step), Fix: "Correct the variable, or unset it.",
+		})
+	}
 	traces, metrics, logs, err := export.Check(ctx, getenv, tell)
 	if err != nil {
-		fmt.Fprintf(w, "telemetry: FAILED: %v\n", err)
-		return 1
+		return append(found, doctor.Finding{
+			Subject: "telemetry", Status: doctor.Failed, Text: err.Error(), Fix: "Correct the OTEL_ variable that it names: Remora does not start with it.",
+		})
 	}
 	for _, signal := range [...]struct{ name, to string }{{"traces", traces}, {"metrics", metrics}, {"logs", logs}} {
 		if signal.to != export.Off {
-			fmt.Fprintf(w, "%s: %s\n", signal.name, signal.to)
+			found = append(found, doctor.Finding{Subject: signal.name, Status: doctor.OK, Text: signal.to})
 		}
 	}
-	return 0
+	return found
 }
 
-// checkUpstreams asks all upstreams at the same time and reports them in order.
-func checkUpstreams(ctx context.Context, w io.Writer, c config.Config) (failed int) {
-	results := make([]struct {
-		text string
-		err  error
-	}, len(c.Proxy.Upstreams))
-	var all sync.WaitGroup
-	for i, u := range c.Proxy.Upstreams {
-		all.Go(func() { results[i].text, results[i].err = probe(ctx, u, c.Proxy.Transport) })
-	}
-	all.Wait()
-	for i, u := range c.Proxy.Upstreams {
-		if err := results[i].err; err != nil {
-			failed++
-			fmt.Fprintf(w, "upstream %s (%s): FAILED: %v\n", u.Name, u.URL, err)
-			continue
-		}
-		fmt.Fprintf(w, "upstream %s (%s): reachable, %s\n", u.Name, u.URL, results[i].text)
-	}
-	return failed
-}
-
-// checkForward reports how the forward listener would treat the hosts on its
+// authorityFindings reports how the forward listener would treat the hosts on its
 // list.
-func checkForward(w io.Writer, c config.Config) (failed int) {
+func authorityFindings(c config.Config) []doctor.Finding {
 	if c.Forward.Listen == "" || len(c.Forward.Intercept) == 0 {
-		return 0
+		return nil
 	}
+	f := doctor.Finding{Subject: "certificate authority", Status: doctor.OK}
 	a, err := loadAuthority(c)
-	if err != nil {
-		fmt.Fprintf(w, "certificate authority: FAILED: %v\n", err)
-		return 1
-	}
-	if a == nil {
-		fmt.Fprintln(w, "certificate authority: none, so the forward listener gives no memory; 'remora ca init' makes one")
-		return 0
-	}
-	fmt.Fprintf(w, "certificate authority: %s, for %s, until %s\n", a.Subject(), strings.Join(a.Hosts(), ", "), a.Expires().UTC().Format(time.DateOnly))
-	return 0
-}
-
-// probe requests the base path, without credentials. Any HTTP answer will do:
-// most are 401 or 404.
-func probe(ctx context.Context, u httpclient.UpstreamConfig, t httpclient.TransportConfig) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
-	defer cancel()
-	roots, err := u.Roots()
-	if err != nil {
-		return "", err
-	}
-	transport := &http.Transport{
-		ForceAttemptHTTP2: true, DisableKeepAlives: true, DisableCompression: true, TLSClientConfig: &tls.Config{RootCAs: roots},
-	}
-	if t.ProxyFromEnvironment {
-		transport.Proxy = http.ProxyFromEnvironment
-		transport.OnProxyConnectResponse = func(_ context.Context, _ *url.URL, _ *http.Request, answer *http.Response) error {
-			if answer.StatusCode != http.StatusOK { // its own words may quote a password
-				return fmt.Errorf("the proxy answers %d", answer.StatusCode)
-			}
-			return nil
+	switch {
+	case err != nil:
+		f.Status, f.Text, f.Fix = doctor.Failed, err.Error(), "'remora ca init --force' makes another; clients have to be told again ('remora ca trust-help')."
+	case a == nil:
+		f.Status, f.Text = doctor.Warning, "none, so the forward listener gives no memory; 'remora ca init' makes one"
+		f.Fix = "Run: remora ca init"
+	default:
+		f.Text = fmt.Sprintf("%s, for %s, until %s", a.Subject(), strings.Join(a.Hosts(), ", "), a.Expires().UTC().Format(time.DateOnly))
+		if time.Until(a.Expires()) < authorityNotice {
+			f.Status, f.Fix = doctor.Warning, "It ends soon: 'remora ca init --force' makes another; clients have to be told again ('remora ca trust-help')."
 		}
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, u.URL, nil)
-	if err != nil {
-		return "", err
-	}
-	start := time.Now()
-	response, err := transport.RoundTrip(request) // follows no redirects
-	way := wayOf(transport, request)
-	if err != nil {
-		if way != "" {
-			err = fmt.Errorf("%w (%s)", err, strings.TrimPrefix(way, ", "))
-		}
-		return "", err
-	}
-	response.Body.Close()
-	return fmt.Sprintf("answers %d over %s in %s%s", response.StatusCode, response.Proto, time.Since(start).Round(time.Millisecond), way), nil
+	return []doctor.Finding{f}
 }
 
-// wayOf returns the environment's proxy for a request, without its credentials;
-// "" = none.
-func wayOf(t *http.Transport, r *http.Request) string {
-	if t.Proxy == nil {
-		return ""
-	}
-	via, err := t.Proxy(r)
-	if err != nil || via == nil {
-		return ""
-	}
-	return fmt.Sprintf(", through the proxy %s, which HTTP_PROXY or HTTPS_PROXY names", via.Host)
-}
-
-// checkEmbeddings requests the vector of a word, as recall would, if a server
-// is configured.
-func checkEmbeddings(ctx context.Context, w io.Writer, c config.Config) (failed int) {
+// embeddingFindings requests the vector of a word, as recall would, if a server is
+// configured.
+func embeddingFindings(ctx context.Context, c config.Config) []doctor.Finding {
 	if c.Embeddings.URL == "" {
-		return 0
+		return nil
 	}
-	c.Embeddings.QueryTimeout = probeTimeout // a server may have to load its model first
+	c.Embeddings.QueryTimeout = doctor.ProbeTimeout // a server may have to load its model first
 	client, err := embed.New(c.Embeddings, nil)
 	if err != nil {
-		fmt.Fprintf(w, "embeddings: FAILED: %v\n", err)
-		return 1
+		return []doctor.Finding{{Subject: "embeddings", Status: doctor.Failed, Text: err.Error(), Fix: "Correct recall.embeddings."}}
 	}
 	defer client.Close()
+	f := doctor.Finding{Subject: "embeddings " + client.Host(), Status: doctor.OK}
 	start := time.Now()
-	v, err := client.Query(ctx, "hello")
-	if err != nil {
-		fmt.Fprintf(w, "embeddings %s: FAILED: %v\n", client.Host(), err)
-		return 1
+	if v, err := client.Query(ctx, "hello"); err != nil {
+		f.Status, f.Text, f.Fix = doctor.Failed, err.Error(), "Check recall.embeddings.url, model and key; without the server, recall works by words alone."
+	} else {
+		f.Text = fmt.Sprintf("model %s answers with %d dimensions in %s", c.Embeddings.Model, len(v), time.Since(start).Round(time.Millisecond))
 	}
-	fmt.Fprintf(w, "embeddings %s: model %s answers with %d dimensions in %s\n", client.Host(), c.Embeddings.Model, len(v), time.Since(start).Round(time.Millisecond))
-	return 0
+	return []doctor.Finding{f}
 }
 
-// checkStore reports whether memory would work.
-func checkStore(ctx context.Context, w io.Writer, c config.Config, verify bool) (failed int) {
-	told, err := storeState(ctx, c, verify)
-	if err != nil {
-		fmt.Fprintf(w, "store %s: FAILED: %v\n", c.Storage.Dir, err)
-		return 1
+// storeFinding reports whether memory would work.
+func storeFinding(ctx context.Context, c config.Config, verify bool) doctor.Finding {
+	f := doctor.Finding{Subject: "store " + c.Storage.Dir, Status: doctor.OK}
+	var err error
+	if f.Text, err = storeState(ctx, c, verify); err != nil {
+		f.Status, f.Text = doctor.Failed, err.Error()
 	}
-	fmt.Fprintf(w, "store %s: %s\n", c.Storage.Dir, told)
-	return 0
+	return f
 }
 
 // storeState opens the store where serve would keep it, in a process of its
@@ -394,39 +321,9 @@ func writable(dir string) error {
 // checkLive asks the process that listens on address. It is the health check of
 // the image.
 func checkLive(ctx context.Context, w io.Writer, address string) error {
-	if err := askLive(ctx, address); err != nil {
+	if err := doctor.AskLive(ctx, address); err != nil {
 		return fmt.Errorf("not alive: %w", err)
 	}
 	fmt.Fprintln(w, "alive")
-	return nil
-}
-
-// askLive returns nil if a Remora answers on address.
-func askLive(ctx context.Context, address string) error {
-	host, port, err := net.SplitHostPort(address)
-	if err != nil {
-		return fmt.Errorf("listen address: %w", err)
-	}
-	switch ip := net.ParseIP(host); { // a wildcard address includes this one
-	case host == "" || ip.Equal(net.IPv4zero):
-		host = "127.0.0.1"
-	case ip.Equal(net.IPv6unspecified):
-		host = "::1"
-	}
-	ctx, cancel := context.WithTimeout(ctx, liveTimeout)
-	defer cancel()
-	url := "http://" + net.JoinHostPort(host, port) + listener.LivePath
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return err
-	}
-	response, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(request)
-	if err != nil {
-		return err
-	}
-	defer response.Body.Close()
-	if !listener.IsLive(response) {
-		return fmt.Errorf("%s answers %d, and not as a Remora does", url, response.StatusCode)
-	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -98,7 +99,7 @@ func (s *system) newService(token string, redactor *redact.Redactor) *api.Servic
 			return redactor.HidesSecret(redacted)
 		},
 		Upstreams: upstreams, Health: s.health, Settle: s.settle, Prices: s.config.API.Prices,
-		Settings: sync.OnceValue(s.config.InForce), LoginLink: s.loginLink,
+		Settings: s.inForce, LoginLink: s.loginLink,
 	})
 }
 
@@ -205,9 +206,10 @@ func (s *system) closePage(ctx context.Context) {
 // listener has closed: streams of receipts have no end of their own.
 const controlDrain = time.Second
 
-// newControl opens the listener of the control plane, nil if there is none. A
-// default address that is taken is no error: another Remora may run.
-func (s *system) newControl(log *slog.Logger) (*listener.Server, error) {
+// newControl opens the listener of the control plane, on a socket unless it is
+// nil. It returns nil if there is none. A default address that is taken is no
+// error: another Remora may run.
+func (s *system) newControl(socket net.Listener, log *slog.Logger) (*listener.Server, error) {
 	c := s.config
 	if c.API.Listen == config.APIOff {
 		return nil, nil
@@ -215,6 +217,10 @@ func (s *system) newControl(log *slog.Logger) (*listener.Server, error) {
 	own := c.Server
 	own.Listen, own.Drain, own.Limit, own.MaxHeaderBytes = c.API.Listen, controlDrain, nil, 64<<10
 	server := listener.New(s.controlPlane().handler, own, log)
+	if socket != nil {
+		server.Use(socket)
+		return server, nil
+	}
 	err := server.Listen()
 	switch {
 	case err == nil:

@@ -15,6 +15,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/pflag"
+
 	"github.com/remora-proxy/remora/cmd/remora/config"
 	"github.com/remora-proxy/remora/cmd/remora/export"
 	"github.com/remora-proxy/remora/proxy"
@@ -26,8 +28,13 @@ func demoCommand() command {
 	return command{
 		name:    "demo",
 		summary: "see it work: a fake model, two conversations, no key, no network",
-		usage:   "remora demo",
-		run:     demo,
+		usage:   "remora demo [--no-color]",
+		define: func(f *pflag.FlagSet) runner {
+			plain := f.Bool("no-color", false, "use no colours; NO_COLOR in the environment says the same")
+			return func(ctx context.Context, s streams, _ []string) error {
+				return demo(ctx, s, !*plain && s.getenv("NO_COLOR") == "" && isTerminal(s.out))
+			}
+		},
 	}
 }
 
@@ -58,9 +65,9 @@ func demoModel(r proxytest.Recorded) proxytest.Reply {
 	return proxytest.Reply{Text: answerBlind}
 }
 
-// demo returns no error only if the second conversation got what was said in
+// demo uses colours if color is set. It returns no error only if the second conversation got what was said in
 // the first, by one inserted message and no other change.
-func demo(ctx context.Context, s streams, _ []string) (err error) {
+func demo(ctx context.Context, s streams, color bool) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, demoTimeout)
 	defer cancel()
 	dir, err := os.MkdirTemp("", "remora-demo-")
@@ -90,7 +97,7 @@ func demo(ctx context.Context, s streams, _ []string) (err error) {
 		err = errors.Join(err, <-ended)
 	}()
 
-	show := performance{w: s.out, color: isTerminal(s.out) && s.getenv("NO_COLOR") == "", model: model, remora: remora}
+	show := performance{w: s.out, color: color, model: model, remora: remora}
 	return show.play(ctx)
 }
 

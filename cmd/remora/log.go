@@ -11,18 +11,23 @@ import (
 )
 
 func newLogger(c config.Log, w io.Writer, terminal bool) *slog.Logger {
-	options := &slog.HandlerOptions{Level: c.SlogLevel()}
+	return newLeveledLogger(c, c.SlogLevel(), w, terminal)
+}
+
+// newLeveledLogger is newLogger with a level that may change.
+func newLeveledLogger(c config.Log, level slog.Leveler, w io.Writer, terminal bool) *slog.Logger {
+	options := &slog.HandlerOptions{Level: level}
 	if c.Format == config.FormatText || c.Format == config.FormatAuto && terminal {
 		return slog.New(slog.NewTextHandler(w, options))
 	}
 	return slog.New(slog.NewJSONHandler(w, options))
 }
 
-// newQueuedLogger returns a logger that never blocks on w. flush writes its
-// last lines.
-func newQueuedLogger(c config.Log, w io.Writer) (log *slog.Logger, flush func()) {
+// newQueuedLogger returns a logger that never blocks on w, and whose level is
+// that of level. flush writes its last lines.
+func newQueuedLogger(c config.Log, level slog.Leveler, w io.Writer) (log *slog.Logger, flush func()) {
 	q := newLogQueue(w)
-	log = newLogger(c, q, isTerminal(w))
+	log = newLeveledLogger(c, level, q, isTerminal(w))
 	q.onDrop = func(lines int) {
 		log.Warn("log lines were dropped: the reader of the log is slow or stopped", "lines", lines)
 	}

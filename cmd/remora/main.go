@@ -70,7 +70,7 @@ type streams struct {
 
 func commands() []command {
 	return []command{
-		serveCommand(), demoCommand(), checkCommand(),
+		serveCommand(), wrapCommand(), envCommand(), demoCommand(), checkCommand(), doctorCommand(),
 		listCommand(), searchCommand(), showCommand(), addCommand(), editCommand(), forgetCommand(), undoCommand(), eraseCommand(),
 		exchangesCommand(), exportCommand(), importCommand(), openCommand(), mcpCommand(), tokenCommand(),
 		caCommand(), keysCommand(), tenantCommand(), clockCommand(), backupCommand(), restoreCommand(), storeCommand(), completionCommand(), versionCommand(), manCommand(),

@@ -2,6 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
+	"io"
+	"log/slog"
 	"os"
 	"os/signal"
 	"sync"
@@ -11,6 +14,8 @@ import (
 
 	"github.com/remora-proxy/remora/cmd/remora/config"
 	"github.com/remora-proxy/remora/cmd/remora/export"
+	"github.com/remora-proxy/remora/cmd/remora/systemd"
+	"github.com/remora-proxy/remora/cmd/remora/wrap"
 )
 
 func serveCommand() command {
@@ -20,21 +25,66 @@ func serveCommand() command {
 		usage:   "remora serve [--listen ADDRESS] [--upstream URL] [--data DIRECTORY] [--config FILE] [--forward ADDRESS]",
 		define: func(f *pflag.FlagSet) runner {
 			flags := configFlags(f)
-			return func(ctx context.Context, s streams, _ []string) error { return serve(ctx, s, *flags) }
+			locked := f.String("while-locked", "", "end once nobody holds a lock on `file`; wrap starts it so")
+			_ = f.MarkHidden("while-locked") // it is there
+			return func(ctx context.Context, s streams, _ []string) error {
+				if *locked != "" {
+					return serveLocked(ctx, s, *flags, *locked)
+				}
+				return serve(ctx, s, *flags)
+			}
 		},
 	}
+}
+
+// serveLocked is serve until nobody holds a lock on a file any more, or ctx ends.
+func serveLocked(ctx context.Context, s streams, flags config.Overrides, file string) error {
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	var release func()
+	watched := make(chan error, 1)
+	go func() {
+		var err error
+		release, err = wrap.AwaitUnused(ctx, file)
+		watched <- err
+		end()
+	}()
+	s.out = io.Discard // what is for the person who starts it has no place in its log
+	err := serve(ctx, s, flags)
+	end()
+	if locked := <-watched; !errors.Is(locked, context.Canceled) {
+		err = errors.Join(err, locked)
+	}
+	if release != nil { // whoever waits for it starts another Remora
+		release()
+	}
+	return err
 }
 
 // serve runs until ctx ends. A store that does not open, for whatever reason,
 // never keeps it from serving: traffic passes without memory, and the store is
 // tried again.
 func serve(ctx context.Context, s streams, flags config.Overrides) error {
-	c, err := config.Load(flags, s.getenv, config.Here(s.getenv))
+	notify := systemd.NewNotifier()
+	sockets, err := systemd.Inherit()
 	if err != nil {
 		return err
 	}
+	defer func() { _ = sockets.Close() }()
+	flags.Sockets = map[string]string{
+		"listen": sockets.Address(systemd.Reverse), "forward.listen": sockets.Address(systemd.Forward), "api.listen": sockets.Address(systemd.Control),
+	}
+	where := config.Here(s.getenv)
+	load := func() (config.Config, error) { return config.Load(flags, s.getenv, where) }
+	c, err := load()
+	if err != nil {
+		return err
+	}
+	first := !storeBegun(c.Storage.Dir)
 	signal.Ignore(syscall.SIGPIPE) // a reader of the log that exits costs log lines, but no request
-	log, logged := newQueuedLogger(c.Log, s.err)
+	level := new(slog.LevelVar)
+	level.Set(c.Log.SlogLevel())
+	log, logged := newQueuedLogger(c.Log, level, s.err)
 	defer logged()
 	telemetry, err := export.Open(ctx, export.Options{Getenv: s.getenv, Stdout: s.out, Log: log, Version: readBuild().version})
 	if err != nil {
@@ -44,13 +94,16 @@ func serve(ctx context.Context, s streams, flags config.Overrides) error {
 	if err := limitMemory(c.MemoryLimit); err != nil {
 		log.Warn("the Go runtime has no memory limit", "error", err)
 	}
-	remora, err := newSystem(c, log, telemetry)
+	remora, err := newSystemOn(sockets, c, log, telemetry)
 	if err != nil {
 		return err
 	}
 	remora.announce()
 	remora.offerPage(s.out, s.getenv)
-	for _, w := range c.Warnings(os.Environ(), config.Here(s.getenv)) {
+	if first {
+		remora.offerAgents(s.out)
+	}
+	for _, w := range c.Warnings(os.Environ(), where) {
 		log.Warn("configuration warning", "what", w)
 	}
 	var watch sync.WaitGroup
@@ -60,6 +113,12 @@ func serve(ctx context.Context, s streams, flags config.Overrides) error {
 	watch.Go(func() { remora.watchMemory(watched) })
 	watch.Go(func() { returnMemory(watched, quietPeriod) })
 	watch.Go(func() { reportLosses(watched, log, remora.losses) })
+	watch.Go(func() { (&reloader{load, where, level, remora, c}).run(watched) })
+	watch.Go(func() {
+		if err := notify.Run(watched); err != nil {
+			log.Warn("systemd does not hear how Remora is", "error", err)
+		}
+	})
 
 	err = remora.run(ctx)
 	remora.farewell(err)

@@ -9,7 +9,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
-	"os/signal"
 	"strings"
 	"syscall"
 	"testing"
@@ -31,6 +30,12 @@ type served struct {
 // startServe starts a Remora in front of llm and returns once it serves.
 func startServe(t *testing.T, llm *proxytest.LLM) *served {
 	t.Helper()
+	return startServeWith(t, llm, func(*exec.Cmd) {})
+}
+
+// startServeWith is startServe, with a chance to change how it is started.
+func startServeWith(t *testing.T, llm *proxytest.LLM, prepare func(*exec.Cmd)) *served {
+	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -47,6 +52,7 @@ func startServe(t *testing.T, llm *proxytest.LLM) *served {
 		Path: self, Args: []string{"remora", "serve", "--listen", "127.0.0.1:0", "--upstream", upstream.URL, "--data", home + "/data"},
 		Env: append(os.Environ(), "HOME="+home, "XDG_CONFIG_HOME=", "XDG_DATA_HOME=", "REMORA_LOG_FORMAT=text"), Stderr: write,
 	}
+	prepare(s.cmd)
 	if err := s.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -102,37 +108,6 @@ func TestServesWhenNobodyReadsTheLog(t *testing.T) {
 		}
 	}
 	s.signal(syscall.SIGTERM)
-	if err := s.cmd.Wait(); err != nil {
-		t.Errorf("it ended with %v", err)
-	}
-}
-
-// A terminal that is closed ends Remora as SIGTERM does: what is in flight is
-// finished. The shell's SIGHUP beside the system's is no second thought.
-func TestHangupDrains(t *testing.T) {
-	heard := make(chan os.Signal, 1) // what a test under nohup ignores, those that it starts ignore too
-	signal.Notify(heard, syscall.SIGHUP)
-	defer signal.Stop(heard)
-	s := startServe(t, &proxytest.LLM{Delay: 500 * time.Millisecond, Answer: func(proxytest.Recorded) proxytest.Reply {
-		return proxytest.Reply{Text: "an answer of several words that takes a while"}
-	}})
-	resp, err := http.Post(s.url+"/v1/chat/completions", "application/json", strings.NewReader(`{"stream":true,"messages":[{"role":"user","content":"hello"}]}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	s.signal(syscall.SIGHUP)
-	if s.until("msg=stopping") == "" {
-		t.Fatal("it ended without a word")
-	}
-	s.signal(syscall.SIGHUP)
-	answer, err := io.ReadAll(resp.Body)
-	if err != nil || !strings.Contains(string(answer), "[DONE]") {
-		t.Errorf("the stream was cut: %v after %d bytes", err, len(answer))
-	}
-	if s.until("msg=stopped") == "" {
-		t.Error("it did not tell what it had done")
-	}
 	if err := s.cmd.Wait(); err != nil {
 		t.Errorf("it ended with %v", err)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"net"
 	"net/url"
 	"path/filepath"
 	"slices"
@@ -19,6 +20,7 @@ import (
 	"github.com/remora-proxy/remora/cmd/remora/config"
 	"github.com/remora-proxy/remora/cmd/remora/export"
 	"github.com/remora-proxy/remora/cmd/remora/machine"
+	"github.com/remora-proxy/remora/cmd/remora/systemd"
 	"github.com/remora-proxy/remora/persist"
 	"github.com/remora-proxy/remora/persist/distill"
 	"github.com/remora-proxy/remora/proxy"
@@ -54,35 +56,49 @@ type system struct {
 	gateway   *backend.Gateway   // nil = the memory is not a gateway's
 	notes     *persist.ToolNotes // nil = none are taken
 	started   time.Time
+
+	settings atomic.Pointer[[]api.Setting] // in force; nil = those of config
 }
 
 // newSystem assembles Remora and opens its listeners. run does the rest of the
 // start.
 func newSystem(c config.Config, log *slog.Logger, t export.Telemetry) (*system, error) {
+	return newSystemOn(nil, c, log, t)
+}
+
+// newSystemOn is newSystem with listeners on sockets, as far as there are any.
+func newSystemOn(sockets systemd.Sockets, c config.Config, log *slog.Logger, t export.Telemetry) (*system, error) {
 	s, err := assemble(c, log, t)
 	if err != nil {
 		return nil, err
 	}
 	c.Server.Limit = listener.NewLimit(exchanges(c, log))
 	s.server = listener.New(s.handler, c.Server, log)
-	if err := s.server.Listen(); err != nil {
+	if l := sockets.Take(systemd.Reverse); l != nil {
+		s.server.Use(l)
+	} else if err := s.server.Listen(); err != nil {
 		return nil, inUse(err)
 	}
 	if c.Forward.Listen != "" {
-		if s.forward, err = newForward(c, s.handler, log); err != nil {
+		if err := s.openForward(sockets.Take(systemd.Forward)); err != nil {
 			return nil, err
 		}
-		if err := s.forward.Listen(); err != nil {
-			return nil, inUse(err)
-		}
 	}
-	if s.control, err = s.newControl(log); err != nil {
-		return nil, err
-	}
-	if s.probes, err = s.newHealth(log); err != nil {
+	if s.control, err = s.newControl(sockets.Take(systemd.Control), log); err != nil {
 		return nil, err
 	}
 	return s, nil
+}
+
+// openForward opens the forward listener, on a socket unless it is nil.
+func (s *system) openForward(socket net.Listener) (err error) {
+	if s.forward, err = newForward(s.config, s.handler, s.log); err != nil {
+		return err
+	}
+	if socket != nil {
+		return s.forward.Use(socket)
+	}
+	return inUse(s.forward.Listen())
 }
 
 // ownFiles is how many files Remora itself has open at most, besides those of
@@ -167,6 +183,10 @@ func assemble(c config.Config, log *slog.Logger, t export.Telemetry) (*system, e
 	return s, s.observeMetrics()
 }
 
+// authorityNotice is how long before the end of the certificate authority it is
+// reported.
+const authorityNotice = 30 * 24 * time.Hour
+
 // newForward returns the forward listener. If its authority is missing or
 // unreadable, it only tunnels.
 func newForward(c config.Config, h *proxy.Handler, log *slog.Logger) (*forward.Proxy, error) {
@@ -176,7 +196,7 @@ func newForward(c config.Config, h *proxy.Handler, log *slog.Logger) (*forward.P
 		log.Error("the forward listener tunnels only, without memory: its certificate authority can't be used", "error", err)
 	case a == nil && len(c.Forward.Intercept) > 0:
 		log.Warn("the forward listener tunnels only, without memory: it has no certificate authority. 'remora ca init' makes one")
-	case a != nil && time.Until(a.Expires()) < 30*24*time.Hour:
+	case a != nil && time.Until(a.Expires()) < authorityNotice:
 		log.Warn("the certificate authority ends soon: 'remora ca init --force' makes another", "ends", a.Expires().UTC().Format(time.DateOnly))
 	}
 	return forward.New(c.Forward, h.For, a, c.Server, log)

@@ -190,7 +190,9 @@ func (e Environment) isRemora(address string) bool {
 	return same(address, own)
 }
 
-func (e Environment) isForward(address string) bool { return e.Forward != "" && same(address, e.Forward) }
+func (e Environment) isForward(address string) bool {
+	return e.Forward != "" && same(address, e.Forward)
+}
 
 // hostOf returns the host of a URL, whose scheme may be missing, and its
 // address, without credentials.
