@@ -70,6 +70,9 @@ func examineAll(ctx context.Context, s streams, flags config.Overrides) []doctor
 	if c.API.Listen != config.APIOff {
 		found = append(found, controlAddress(ctx, c))
 	}
+	if c.Health != "" {
+		found = append(found, doctor.Address(ctx, "health.listen", c.Health, doctor.AskControl))
+	}
 	reached, clocks := doctor.Upstreams(ctx, c.Proxy.Upstreams, c.Proxy.Transport)
 	return slices.Concat(
 		found, reached, []doctor.Finding{doctor.Clock(clocks)}, embeddingFindings(ctx, c), authorityFindings(c), exporterFindings(ctx, s.getenv),

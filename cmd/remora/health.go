@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"time"
 
@@ -22,14 +23,19 @@ const (
 	healthDrain       = time.Second
 )
 
-// newHealth opens the health listener, nil if there is none.
-func (s *system) newHealth(log *slog.Logger) (*listener.Server, error) {
+// newHealth opens the health listener, on a socket unless it is nil. It returns
+// nil if there is none.
+func (s *system) newHealth(socket net.Listener, log *slog.Logger) (*listener.Server, error) {
 	if s.config.Health == "" {
 		return nil, nil
 	}
 	own := s.config.Server
 	own.Listen, own.Drain, own.Limit, own.MaxHeaderBytes = s.config.Health, healthDrain, listener.NewLimit(maxHealthRequests), 16<<10
 	server := listener.New(s.healthHandler(), own, log)
+	if socket != nil {
+		server.Use(socket)
+		return server, nil
+	}
 	if err := server.Listen(); err != nil {
 		return nil, fmt.Errorf("health listener: %w; health.listen takes another address", err)
 	}

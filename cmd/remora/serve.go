@@ -72,7 +72,8 @@ func serve(ctx context.Context, s streams, flags config.Overrides) error {
 	}
 	defer func() { _ = sockets.Close() }()
 	flags.Sockets = map[string]string{
-		"listen": sockets.Address(systemd.Reverse), "forward.listen": sockets.Address(systemd.Forward), "api.listen": sockets.Address(systemd.Control),
+		"listen": sockets.Address(systemd.Reverse), "forward.listen": sockets.Address(systemd.Forward),
+		"api.listen": sockets.Address(systemd.Control), "health.listen": sockets.Address(systemd.Health),
 	}
 	where := config.Here(s.getenv)
 	load := func() (config.Config, error) { return config.Load(flags, s.getenv, where) }

@@ -102,7 +102,7 @@ func TestSystemd(t *testing.T) {
 	defer manager.Close()
 	var files []*os.File
 	var urls []string
-	for range 2 {
+	for range 3 {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			t.Fatal(err)
@@ -120,7 +120,7 @@ func TestSystemd(t *testing.T) {
 		}
 		c.Args = append([]string{"sh", "-c", `LISTEN_PID=$$ exec "$0" "$@"`, filepath.Join(dir, "remora")}, c.Args[1:]...)
 		c.Path, c.ExtraFiles = "/bin/sh", files
-		c.Env = append(c.Env, "LISTEN_FDS=2", "LISTEN_FDNAMES=remora.socket:control", "REMORA_STORAGE_ISOLATION=inline",
+		c.Env = append(c.Env, "LISTEN_FDS=3", "LISTEN_FDNAMES=remora.socket:control:health", "REMORA_STORAGE_ISOLATION=inline",
 			"NOTIFY_SOCKET="+filepath.Join(dir, "notify"), "WATCHDOG_USEC=20000")
 	})
 	for _, f := range files {
@@ -129,7 +129,7 @@ func TestSystemd(t *testing.T) {
 	if s.url != urls[0] {
 		t.Errorf("it listens on %s, want the socket %s", s.url, urls[0])
 	}
-	for _, url := range []string{s.url + listener.LivePath, urls[1] + "/livez"} {
+	for _, url := range []string{s.url + listener.LivePath, urls[1] + "/livez", urls[2] + "/livez"} {
 		r, err := http.Get(url)
 		if err != nil || !listener.IsLive(r) {
 			t.Fatalf("%s: %v", url, err)

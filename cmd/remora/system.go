@@ -87,6 +87,9 @@ func newSystemOn(sockets systemd.Sockets, c config.Config, log *slog.Logger, t e
 	if s.control, err = s.newControl(sockets.Take(systemd.Control), log); err != nil {
 		return nil, err
 	}
+	if s.probes, err = s.newHealth(sockets.Take(systemd.Health), log); err != nil {
+		return nil, err
+	}
 	return s, nil
 }
 

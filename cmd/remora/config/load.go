@@ -155,8 +155,10 @@ func (r *report) flags(c *Config, f Overrides, getenv func(string) string) {
 			*flag.to, r.origins[flag.key] = address, socketOrigin
 		}
 	}
-	if address := f.Sockets["api.listen"]; address != "" {
-		c.API.Listen, r.origins["api.listen"] = address, socketOrigin
+	for key, to := range map[string]*string{"api.listen": &c.API.Listen, "health.listen": &c.Health} {
+		if address := f.Sockets[key]; address != "" {
+			*to, r.origins[key] = address, socketOrigin
+		}
 	}
 }
 
