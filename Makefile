@@ -44,7 +44,7 @@ bench: build
 # Regenerates config.example.json and docs/configuration.md from the table of settings,
 # api/reference.html from api/openapi.yaml, and the licences of what is linked.
 docs:
-	go generate ./cmd/remora/config ./api ./cmd/remora/notices
+	go generate ./cmd/remora/config ./api ./telemetry ./cmd/remora/notices
 
 # Makes docs/page.png, the picture of the control plane's page. It needs Chromium and $REMORA_NODE_MODULES.
 screenshot:

@@ -49,6 +49,7 @@ type exchangeSpan struct {
 	request  string // model
 	failure  string // class
 	accepted bool   // the upstream has not refused the request
+	redact   func(text string) string
 }
 
 // startSpan starts the exchange's span as a child of the client's. The upstream
@@ -65,7 +66,7 @@ func (c *call) startSpan() {
 	if !span.IsRecording() && c.h.meters == nil {
 		return
 	}
-	c.trace = &exchangeSpan{span: span, meters: c.h.meters, start: c.start, provider: c.up.Name}
+	c.trace = &exchangeSpan{span: span, meters: c.h.meters, start: c.start, provider: c.up.Name, redact: c.h.deps.Redact}
 	if span.IsRecording() {
 		attrs := []attribute.KeyValue{attrOperation.String("chat"), attrProvider.String(c.up.Name)}
 		span.SetAttributes(append(attrs, serverAttrs(c.up.URL)...)...)
@@ -91,8 +92,17 @@ func (s *exchangeSpan) model(model string) {
 	if !s.span.IsRecording() {
 		return
 	}
+	model = s.shown(model)
 	s.span.SetName("chat " + model)
 	s.span.SetAttributes(attrRequestModel.String(model))
+}
+
+// shown returns what may be shown of a text that clients and upstreams choose.
+func (s *exchangeSpan) shown(text string) string {
+	if s.redact == nil || text == "" {
+		return text
+	}
+	return s.redact(text)
 }
 
 func (s *exchangeSpan) memory(status Status, memories int) {
@@ -149,7 +159,7 @@ func (s *exchangeSpan) reply(r dialect.Reply) {
 	for _, a := range [...]struct {
 		key   attribute.Key
 		value string
-	}{{attrResponseModel, r.Model}, {attrResponseID, r.ID}} {
+	}{{attrResponseModel, s.shown(r.Model)}, {attrResponseID, r.ID}} {
 		if a.value != "" {
 			s.span.SetAttributes(a.key.String(a.value))
 		}

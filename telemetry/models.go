@@ -20,6 +20,10 @@ const otherModel = "other"
 // modelName is what the names of models look like.
 var modelName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/@+-]*$`)
 
+// idLike is in what looks like a key, a number of somebody or an identifier
+// rather than like the name of a model: long words, long numbers, UUIDs.
+var idLike = regexp.MustCompile(`[A-Za-z0-9]{17}|[0-9]{9}|[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-`)
+
 // Models bounds the names of models that become attributes: at most maxModels
 // of them, as they come, which look like names and in which Redact finds
 // nothing. The zero value is ready to use.
@@ -40,7 +44,7 @@ func (m *Models) Name(model string, admit bool) string {
 	switch {
 	case ok || model == "":
 		return known
-	case !admit || len(model) > maxModelName || !modelName.MatchString(model) || m.Redact != nil && m.Redact(model) != model:
+	case !admit || len(model) > maxModelName || !modelName.MatchString(model) || idLike.MatchString(model) || m.Redact != nil && m.Redact(model) != model:
 		return otherModel
 	}
 	m.mu.Lock()

@@ -67,7 +67,7 @@ const (
 	GoAllocated    = "go.memory.allocated"
 	GoAllocations  = "go.memory.allocations"
 	GoCycles       = "remora.gc.cycles"
-	GoGoroutines   = "go.goroutine.count"
+	GoGoroutines   = "go.goroutines"
 	GoProcessors   = "go.processor.limit"
 	GoProcessorUse = "remora.cpu.time"
 )

@@ -101,6 +101,10 @@ func TestModelNamesAreBounded(t *testing.T) {
 		{"gpt-6", true, "gpt-6"},
 		{"gpt-6", false, "gpt-6"},
 		{"anthropic/claude-5:beta", true, "anthropic/claude-5:beta"},
+		{"claude-opus-5-20261101", true, "claude-opus-5-20261101"},
+		{"sk-ts0ndk9llh4kc16k2d5l", true, otherModel},
+		{"44051401359", true, otherModel},
+		{"ba89fe5a-0ec3-236d-2086-2e12cf64fc3f", true, otherModel},
 		{"my-secret-model", true, otherModel},
 		{"tell me a story", true, otherModel},
 		{"line\nbreak", true, otherModel},
@@ -114,8 +118,8 @@ func TestModelNamesAreBounded(t *testing.T) {
 	for i := range 10 * maxModels {
 		distinct[m.Name(fmt.Sprintf("model-%d", i), true)] = true
 	}
-	if len(distinct) != maxModels-2+1 { // two are known already, and the rest are others
-		t.Errorf("got %d distinct names, want %d", len(distinct), maxModels-1)
+	if len(distinct) != maxModels-3+1 { // three are known already, and the rest are others
+		t.Errorf("got %d distinct names, want %d", len(distinct), maxModels-2)
 	}
 	if got := m.Name("gpt-6", true); got != "gpt-6" {
 		t.Errorf("a known name has become %q", got)

@@ -185,7 +185,7 @@ func labels(attributes attribute.Set, le string) string {
 	var b strings.Builder
 	b.WriteByte('{')
 	for _, a := range attributes.ToSlice() {
-		label(&b, strings.ReplaceAll(string(a.Key), ".", "_"), a.Value.Emit())
+		label(&b, strings.ReplaceAll(string(a.Key), ".", "_"), a.Value.String())
 	}
 	if le != "" {
 		label(&b, "le", le)
