@@ -84,7 +84,7 @@ func agentNamed(name string) (agents.Agent, error) {
 	if near := config.Nearest(name, agents.Names()); near != "" {
 		what += fmt.Sprintf("; did you mean %q?", near)
 	}
-	return agent, wrongCall(what + " 'remora env' lists them")
+	return agent, wrongCall(what + "; 'remora env' lists them")
 }
 
 func listAgents(w io.Writer) {
@@ -252,18 +252,23 @@ func ensureRemora(ctx context.Context, s streams, c config.Config, flags *config
 	if release, err = wrap.Hold(ctx, lock); err != nil {
 		return nil, err
 	}
-	defer func() {
-		if err != nil {
-			release()
-		}
-	}()
+	if err := startRemora(ctx, s, c, flags, lock, log); err != nil {
+		release()
+		return nil, err
+	}
+	return release, nil
+}
+
+// startRemora starts a Remora in the background, unless one answers at the
+// address. It runs as long as somebody holds lock, and logs to log.
+func startRemora(ctx context.Context, s streams, c config.Config, flags *config.Overrides, lock, log string) error {
 	alive := func(ctx context.Context) error { return doctor.AskLive(ctx, c.Server.Listen) }
 	if alive(ctx) == nil {
-		return release, nil
+		return nil
 	}
 	self, err := programPath(os.Args[0])
 	if err != nil {
-		return nil, err
+		return err
 	}
 	server := &exec.Cmd{Path: self, Args: []string{"remora", "serve", "--while-locked", lock}, Env: os.Environ()}
 	for _, given := range [...][2]string{
@@ -274,10 +279,10 @@ func ensureRemora(ctx context.Context, s streams, c config.Config, flags *config
 		}
 	}
 	if err := wrap.Start(ctx, server, log, alive); err != nil {
-		return nil, err
+		return err
 	}
 	fmt.Fprintf(s.err, "remora: started for this run, its log is %s\n", log)
-	return release, nil
+	return nil
 }
 
 // wrapDirectory returns where the locks and logs of Remoras in the background
