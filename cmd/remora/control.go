@@ -103,6 +103,16 @@ func (s *system) newService(token string, redactor *redact.Redactor) *api.Servic
 	})
 }
 
+// inForce returns the settings in force.
+func (s *system) inForce() []api.Setting {
+	if reloaded := s.settings.Load(); reloaded != nil {
+		return *reloaded
+	}
+	all := s.config.InForce()
+	s.settings.CompareAndSwap(nil, &all) // unless it was reloaded meanwhile
+	return *s.settings.Load()
+}
+
 // settle waits until the turns whose answers clients have got are searchable.
 func (s *system) settle(ctx context.Context) error {
 	if s.store.Status().Reason != "" { // nothing arrives there

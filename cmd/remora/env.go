@@ -305,12 +305,12 @@ const maxOffered = 3
 
 // offerAgents prints lines that point installed agents at this Remora, for the
 // person who has started it for the first time. They are not for a log.
-func (s *system) offerAgents(out io.Writer) {
+func offerAgents(out io.Writer, s *system, getenv func(string) string) {
 	base, err := agents.Base(s.server.Addr().String())
 	if err != nil || !isTerminal(out) || s.config.Proxy.Identity.Container {
 		return
 	}
-	writeOffer(out, base, agents.ShellOf(os.Getenv("SHELL"), runtime.GOOS), exec.LookPath)
+	writeOffer(out, base, agents.ShellOf(getenv("SHELL"), runtime.GOOS), exec.LookPath)
 }
 
 func writeOffer(out io.Writer, base, shell string, look func(string) (string, error)) {

@@ -7,7 +7,6 @@ import (
 	"os"
 	"strings"
 
-	"github.com/remora-proxy/remora/api"
 	"github.com/remora-proxy/remora/cmd/remora/config"
 	"github.com/remora-proxy/remora/cmd/remora/signals"
 )
@@ -58,7 +57,7 @@ func (r *reloader) reload() {
 	}
 	now, changed, waiting := r.now.Reload(&next)
 	r.now = now
-	r.on.apply(now)
+	r.apply()
 	r.level.Set(min(r.level.Level(), now.Log.SlogLevel())) // for the next line
 	log.Info("the configuration was reloaded", "changed", strings.Join(changed, ", "))
 	r.level.Set(now.Log.SlogLevel())
@@ -70,21 +69,11 @@ func (r *reloader) reload() {
 	}
 }
 
-// apply has the settings of c that can change while Remora runs take effect.
-func (s *system) apply(c config.Config) {
-	s.handler.ReplacePolicy(c.Proxy.Policy)
-	s.service.ReplacePolicy(c.Proxy.Policy)
-	s.service.ReplacePrices(c.API.Prices)
-	all := c.InForce()
-	s.settings.Store(&all)
-}
-
-// inForce returns the settings in force.
-func (s *system) inForce() []api.Setting {
-	if reloaded := s.settings.Load(); reloaded != nil {
-		return *reloaded
-	}
-	all := s.config.InForce()
-	s.settings.CompareAndSwap(nil, &all) // unless it was reloaded meanwhile
-	return *s.settings.Load()
+// apply has the settings that can change while Remora runs take effect.
+func (r *reloader) apply() {
+	policy, prices, all := r.now.Proxy.Policy, r.now.API.Prices, r.now.InForce()
+	r.on.handler.ReplacePolicy(policy)
+	r.on.service.ReplacePolicy(policy)
+	r.on.service.ReplacePrices(prices)
+	r.on.settings.Store(&all)
 }

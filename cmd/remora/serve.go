@@ -102,7 +102,7 @@ func serve(ctx context.Context, s streams, flags config.Overrides) error {
 	remora.announce()
 	remora.offerPage(s.out, s.getenv)
 	if first {
-		remora.offerAgents(s.out)
+		offerAgents(s.out, remora, s.getenv)
 	}
 	for _, w := range c.Warnings(os.Environ(), where) {
 		log.Warn("configuration warning", "what", w)

@@ -90,11 +90,7 @@ func TestReloadsAtHangup(t *testing.T) {
 // TestSystemd starts a Remora as systemd does: with sockets that are open
 // already, and one to report to.
 func TestSystemd(t *testing.T) {
-	dir, err := os.MkdirTemp("", "systemd") // a socket's path must be short
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	dir := t.TempDir()
 	manager, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: filepath.Join(dir, "notify"), Net: "unixgram"})
 	if err != nil {
 		t.Fatal(err)

@@ -152,7 +152,7 @@ func (n Notifier) Send(state string) error {
 	if err != nil {
 		return fmt.Errorf("notify systemd: %w", err)
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	if _, err := conn.Write([]byte(state)); err != nil {
 		return fmt.Errorf("notify systemd: %w", err)
 	}

@@ -15,12 +15,8 @@ import (
 // manager is a fake systemd that hears what is reported.
 func manager(t *testing.T) (hear func() string) {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "notify") // a socket's path must be short
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	path := filepath.Join(dir, "s")
+	t.Chdir(t.TempDir())
+	const path = "notify" // a socket's path must be short
 	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
 	if err != nil {
 		t.Fatal(err)
@@ -149,16 +145,12 @@ func TestWrongSockets(t *testing.T) {
 	if _, err := listeners([]*os.File{one, two}, []string{"remora.socket", "other.socket"}); err == nil {
 		t.Error("two sockets for one listener are accepted")
 	}
-	dir, err := os.MkdirTemp("", "socket")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer os.RemoveAll(dir)
-	path, _ := socket(t, "unix", filepath.Join(dir, "s"))
+	t.Chdir(t.TempDir())
+	path, _ := socket(t, "unix", "socket") // its path must be short
 	if _, err := listeners([]*os.File{path}, nil); err == nil {
 		t.Error("a Unix socket is accepted")
 	}
-	regular, err := os.Create(filepath.Join(dir, "f"))
+	regular, err := os.Create("file")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -153,8 +153,11 @@ func Start(ctx context.Context, server *exec.Cmd, log string, alive func(context
 	if err := server.Start(); err != nil {
 		return fmt.Errorf("start Remora: %w", err)
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- server.Wait() }()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = server.Wait() // its log says why
+	}()
 	ctx, cancel := context.WithTimeout(ctx, maxStart)
 	defer cancel()
 	for {
