@@ -18,6 +18,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/remora-proxy/remora/cmd/remora/config"
 	"github.com/remora-proxy/remora/cmd/remora/export"
@@ -367,4 +369,21 @@ func TestTelemetryNamesNobody(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A collector that hangs at the end costs its spans and the time that it is
+// given, and the run has not failed for it.
+func TestHungCollectorFailsNoRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &system{log: slog.New(slog.DiscardHandler), telemetry: export.Telemetry{Ends: []func(context.Context) error{func(ctx context.Context) error {
+			<-ctx.Done()
+			time.Sleep(time.Second) // to wind up
+			return ctx.Err()
+		}}}}
+		ctx, stop := context.WithCancel(t.Context())
+		stop()
+		if err := runStages(ctx, s.log, s.telemetryStage()); err != nil {
+			t.Error(err)
+		}
+	})
 }

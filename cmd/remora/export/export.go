@@ -42,9 +42,11 @@ type Telemetry struct {
 	// "otlp over grpc", ...
 	TracesTo, MetricsTo, LogsTo string
 
-	logs     otellog.LoggerProvider // nil = off
-	reader   *sdkmetric.ManualReader
-	shutdown []func(context.Context) error
+	// Ends are what Shutdown calls: each sends what one signal has queued.
+	Ends []func(context.Context) error
+
+	logs   otellog.LoggerProvider // nil = off
+	reader *sdkmetric.ManualReader
 }
 
 // Options are what Open works with.
@@ -82,7 +84,7 @@ func Open(ctx context.Context, o Options) (t Telemetry, err error) {
 	t = Telemetry{TracesTo: made.tracesTo, MetricsTo: made.metricsTo, LogsTo: made.logsTo}
 	if made.traces != nil {
 		provider := sdktrace.NewTracerProvider(sdktrace.WithBatcher(made.traces), sdktrace.WithResource(described))
-		t.Traces, t.shutdown = provider, append(t.shutdown, provider.Shutdown)
+		t.Traces, t.Ends = provider, append(t.Ends, provider.Shutdown)
 	}
 	t.reader = sdkmetric.NewManualReader()
 	options := []sdkmetric.Option{sdkmetric.WithReader(t.reader), sdkmetric.WithResource(described)}
@@ -90,10 +92,10 @@ func Open(ctx context.Context, o Options) (t Telemetry, err error) {
 		options = append(options, sdkmetric.WithReader(sdkmetric.NewPeriodicReader(made.metrics)))
 	}
 	meters := sdkmetric.NewMeterProvider(options...)
-	t.Meters, t.shutdown = meters, append(t.shutdown, meters.Shutdown)
+	t.Meters, t.Ends = meters, append(t.Ends, meters.Shutdown)
 	if made.logs != nil {
 		provider := sdklog.NewLoggerProvider(sdklog.WithProcessor(sdklog.NewBatchProcessor(made.logs)), sdklog.WithResource(described))
-		t.logs, t.shutdown = provider, append(t.shutdown, provider.Shutdown)
+		t.logs, t.Ends = provider, append(t.Ends, provider.Shutdown)
 	}
 	return t, nil
 }
@@ -151,7 +153,7 @@ func (t *Telemetry) Scrape() http.Handler {
 // Shutdown sends what is still queued. Its error is one for [Failure].
 func (t *Telemetry) Shutdown(ctx context.Context) error {
 	var errs []error
-	for _, end := range t.shutdown {
+	for _, end := range t.Ends {
 		errs = append(errs, end(ctx))
 	}
 	return errors.Join(errs...)

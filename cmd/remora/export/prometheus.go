@@ -3,6 +3,7 @@ package export
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"encoding/hex"
 	"math"
 	"net/http"
@@ -27,8 +28,8 @@ const (
 
 // scraper answers Prometheus, in OpenMetrics with exemplars if that is asked
 // for, and in its older text format otherwise. Names and units are those of
-// OpenTelemetry's specification for Prometheus. One request is answered at a
-// time.
+// OpenTelemetry's specification for Prometheus. Metrics are
+// collected for one request at a time.
 type scraper struct {
 	reader *sdkmetric.ManualReader
 
@@ -38,17 +39,10 @@ type scraper struct {
 
 // ServeHTTP answers GET and HEAD.
 func (s *scraper) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := s.reader.Collect(r.Context(), &s.data); err != nil {
+	p := exposition{open: accepts(r.Header.Values("Accept"))}
+	if err := s.collect(r.Context(), &p); err != nil {
 		http.Error(w, "metrics can't be collected", http.StatusServiceUnavailable)
 		return
-	}
-	p := exposition{open: accepts(r.Header.Values("Accept"))}
-	for _, scope := range s.data.ScopeMetrics {
-		for i := range scope.Metrics {
-			p.metric(&scope.Metrics[i])
-		}
 	}
 	h := w.Header()
 	h.Set("Content-Type", typeText)
@@ -58,6 +52,21 @@ func (s *scraper) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	h.Set("Content-Length", strconv.Itoa(p.Len()))
 	_, _ = w.Write(p.Bytes())
+}
+
+// collect writes all metrics to p.
+func (s *scraper) collect(ctx context.Context, p *exposition) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.reader.Collect(ctx, &s.data); err != nil {
+		return err
+	}
+	for _, scope := range s.data.ScopeMetrics {
+		for i := range scope.Metrics {
+			p.metric(&scope.Metrics[i])
+		}
+	}
+	return nil
 }
 
 // accepts reports whether Accept prefers OpenMetrics over text.
