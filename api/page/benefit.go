@@ -92,9 +92,9 @@ func choices(people []api.User, s spell) (out []choice) {
 // Chosen reports whether a choice is the one in the URL.
 func (v benefitView) Chosen(c choice) bool { return c.Value == targetQuery(v.Asked.target()).Encode() }
 
-// benefit shows what memory did, and what it cost. The person that the other
+// showBenefit shows what memory did, and what it cost. The person that the other
 // views are about stays in the address and does not limit it.
-func (c *call) benefit() error {
+func showBenefit(c *call) error {
 	if c.whose.User != "" {
 		if _, err := c.service.Owner(c.p, c.whose); err != nil {
 			return err

@@ -57,8 +57,8 @@ type ownCounts struct {
 	Receipts bool // are kept
 }
 
-// health shows how the program does.
-func (c *call) health() error {
+// showHealth shows how the program does.
+func showHealth(c *call) error {
 	b, err := c.begin("Health", "health")
 	if kind, _ := api.Kind(err); err != nil && kind != "unavailable" { // a closed store is what this view reports
 		return err

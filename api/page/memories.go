@@ -104,9 +104,9 @@ const (
 	maxFound = 100
 )
 
-// memories lists memories: those that match a query as recall ranks them, or
-// the newest first.
-func (c *call) memories() error {
+// showMemories lists memories: those that match a query as recall ranks them,
+// or the newest first.
+func showMemories(c *call) error {
 	b, err := c.begin("Memories", "memories")
 	if err != nil {
 		return err
@@ -114,9 +114,9 @@ func (c *call) memories() error {
 	q := c.r.URL.Query()
 	v := memoriesView{base: b, Filter: filterOf(q)}
 	if c.partial() && q.Get("part") == "sources" {
-		return c.listSources(v)
+		return showSources(c, v)
 	}
-	if err := c.fillMemories(&v, q.Get("cursor")); err != nil {
+	if err := v.fill(c, q.Get("cursor")); err != nil {
 		if kind, _ := api.Kind(err); kind != "invalid" {
 			return err
 		}
@@ -133,7 +133,7 @@ func (c *call) memories() error {
 	if id := q.Get("id"); id != "" {
 		if m, err := c.service.Get(c.ctx, c.p, c.whose, id, true); err == nil {
 			v.Selected = &memoryView{base: b, Memory: m}
-			if err := c.fillHistory(v.Selected); err != nil {
+			if err := v.Selected.fillHistory(c); err != nil {
 				return err
 			}
 		}
@@ -142,9 +142,9 @@ func (c *call) memories() error {
 	return nil
 }
 
-// listSources answers with the choices for the filter by source. Finding them
+// showSources answers with the choices for the filter by source. Finding them
 // reads all memories, so that it waits until somebody opens the filters.
-func (c *call) listSources(v memoriesView) error {
+func showSources(c *call, v memoriesView) error {
 	found, err := c.service.Sources(c.ctx, c.p, c.whose)
 	if err != nil {
 		return err
@@ -156,7 +156,7 @@ func (c *call) listSources(v memoriesView) error {
 	return nil
 }
 
-func (c *call) fillMemories(v *memoriesView, cursor string) error {
+func (v *memoriesView) fill(c *call, cursor string) error {
 	f := v.Filter.list(c.now())
 	if !v.Filter.searches() {
 		page, err := c.service.List(c.ctx, c.p, c.whose, f, cursor, pageSize)
@@ -178,13 +178,13 @@ func (c *call) fillMemories(v *memoriesView, cursor string) error {
 		v.Items = append(v.Items, item{r.Memory, r.Score})
 	}
 	if v.Filter.Unused {
-		return c.dropUsed(v)
+		return v.dropUsed(c)
 	}
 	return nil
 }
 
 // dropUsed leaves only the memories that were never inserted.
-func (c *call) dropUsed(v *memoriesView) error {
+func (v *memoriesView) dropUsed(c *call) error {
 	for i := range v.Items {
 		m, err := c.service.Get(c.ctx, c.p, c.whose, v.Items[i].ID, false)
 		if err != nil {
@@ -232,7 +232,7 @@ func (v memoriesView) query() url.Values {
 }
 
 // addMemory saves a fact that somebody types.
-func (c *call) addMemory() error {
+func addMemory(c *call) error {
 	form, err := c.form()
 	if err != nil {
 		return err

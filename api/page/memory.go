@@ -84,13 +84,13 @@ func (v memoryView) Text() string {
 // Action returns the path that changes are sent to.
 func (v memoryView) Action() string { return v.Link("/memories/" + url.PathEscape(v.Memory.ID)) }
 
-// Own returns whose memory it is.
+// own returns whose memory it is.
 func own(m *api.Memory) api.Target {
 	return api.Target{Tenant: m.Tenant, App: m.App, Project: m.Project, User: m.User}
 }
 
-// memory shows one memory.
-func (c *call) memory() error {
+// showMemory shows one memory.
+func showMemory(c *call) error {
 	m, err := c.service.Get(c.ctx, c.p, c.whose, c.r.PathValue("id"), true)
 	if err != nil {
 		return err
@@ -98,7 +98,7 @@ func (c *call) memory() error {
 	c.whose = own(&m)
 	if c.partial() && strings.HasSuffix(c.r.Header.Get("Hx-Target"), "#detail") {
 		v := memoryView{base: base{Whose: c.whose, Path: c.r.URL.RequestURI()}, Memory: m}
-		if err := c.fillHistory(&v); err != nil {
+		if err := v.fillHistory(c); err != nil {
 			return err
 		}
 		c.renderPart("memory", "detail", v)
@@ -109,7 +109,7 @@ func (c *call) memory() error {
 		return err
 	}
 	v := memoryView{base: b, Memory: m, Whole: true, Revealed: c.r.URL.Query().Get("originals") == "1"}
-	if err := c.fillMemory(&v); err != nil {
+	if err := v.fill(c); err != nil {
 		return err
 	}
 	c.render(http.StatusOK, "memory", v)
@@ -119,7 +119,7 @@ func (c *call) memory() error {
 // maxUses is how many exchanges the view of a memory lists.
 const maxUses = 20
 
-func (c *call) fillHistory(v *memoryView) error {
+func (v *memoryView) fillHistory(c *call) error {
 	history, err := c.service.History(c.ctx, c.p, c.whose, v.Memory.ID)
 	if err != nil {
 		return err
@@ -128,8 +128,8 @@ func (c *call) fillHistory(v *memoryView) error {
 	return nil
 }
 
-func (c *call) fillMemory(v *memoryView) error {
-	err := c.fillHistory(v)
+func (v *memoryView) fill(c *call) error {
+	err := v.fillHistory(c)
 	if err != nil {
 		return err
 	}
@@ -189,7 +189,7 @@ func editsOf(before, after string) (out []edit) {
 }
 
 // changeMemory changes one memory, as the button says that was pressed.
-func (c *call) changeMemory() error {
+func changeMemory(c *call) error {
 	form, err := c.form()
 	if err != nil {
 		return err
@@ -200,9 +200,9 @@ func (c *call) changeMemory() error {
 		return err
 	}
 	c.whose = own(&m)
-	done, err := c.change(&m, form)
+	done, err := changeOne(c, &m, form)
 	if err != nil {
-		return c.notChanged(m, form, err)
+		return showRefused(c, m, form, err)
 	}
 	if !c.partial() {
 		c.session.say(done)
@@ -214,7 +214,7 @@ func (c *call) changeMemory() error {
 	current, _ := url.Parse(c.r.Header.Get("Hx-Current-Url"))
 	v := memoryView{base: base{Whose: c.whose, Path: c.r.URL.RequestURI(), Flash: &done}, Memory: m, InList: current != nil && current.Path == "/memories"}
 	v.Whole = !v.InList
-	if err := c.fillHistory(&v); err != nil {
+	if err := v.fillHistory(c); err != nil {
 		return err
 	}
 	c.renderPart("memory", "changed", v)
@@ -228,8 +228,8 @@ func returnPath(form url.Values, otherwise string) string {
 	return otherwise
 }
 
-// notChanged shows a change that was refused, with what was typed.
-func (c *call) notChanged(m api.Memory, form url.Values, err error) error {
+// showRefused shows a change that was refused, with what was typed.
+func showRefused(c *call, m api.Memory, form url.Values, err error) error {
 	detail := sentence(api.Detail(err))
 	switch {
 	case errors.Is(err, persist.ErrChanged):
@@ -239,7 +239,7 @@ func (c *call) notChanged(m api.Memory, form url.Values, err error) error {
 	}
 	if c.partial() {
 		v := memoryView{base: base{Whose: c.whose, Path: c.r.URL.RequestURI()}, Memory: m, Problem: detail, Given: form.Get("text")}
-		if err := c.fillHistory(&v); err != nil {
+		if err := v.fillHistory(c); err != nil {
 			return err
 		}
 		c.renderPart("memory", "detail", v)
@@ -250,15 +250,15 @@ func (c *call) notChanged(m api.Memory, form url.Values, err error) error {
 		return err
 	}
 	v := memoryView{base: b, Memory: m, Whole: true, Problem: detail, Given: form.Get("text")}
-	if err := c.fillMemory(&v); err != nil {
+	if err := v.fill(c); err != nil {
 		return err
 	}
 	c.render(http.StatusUnprocessableEntity, "memory", v)
 	return nil
 }
 
-// change does what a button of a memory's form asks for.
-func (c *call) change(m *api.Memory, form url.Values) (flash, error) {
+// changeOne does what a button of a memory's form asks for.
+func changeOne(c *call, m *api.Memory, form url.Values) (flash, error) {
 	id, why := m.ID, form.Get("why")
 	update := func(d api.Patch, said string) (flash, error) {
 		d.Why = why
@@ -274,7 +274,7 @@ func (c *call) change(m *api.Memory, form url.Values) (flash, error) {
 	}
 	switch form.Get("do") {
 	case "save":
-		return c.save(m, form)
+		return saveText(c, m, form)
 	case "pin":
 		return tagged(storage.PinnedTag, true, "Pinned: it is kept whatever else goes.")
 	case "unpin":
@@ -300,7 +300,7 @@ func (c *call) change(m *api.Memory, form url.Values) (flash, error) {
 		_, err := c.service.Undo(c.ctx, c.p, c.whose, id, why)
 		return flash{Text: "Taken back."}, err
 	case "restore":
-		return c.restore(m, form)
+		return restoreVersion(c, m, form)
 	case "helped", "not-helped":
 		_, err := c.service.Feedback(c.ctx, c.p, c.whose, id, form.Get("do") == "helped", why)
 		return flash{Text: "Noted: its priority changed.", Undo: []string{id}}, err
@@ -308,9 +308,9 @@ func (c *call) change(m *api.Memory, form url.Values) (flash, error) {
 	return flash{}, &api.FieldError{Field: "do", Why: "names nothing that can be done"}
 }
 
-// save stores an edited text and tags, unless the memory has changed since the
-// form was made.
-func (c *call) save(m *api.Memory, form url.Values) (flash, error) {
+// saveText stores an edited text and tags, unless the memory has changed since
+// the form was made.
+func saveText(c *call, m *api.Memory, form url.Values) (flash, error) {
 	d := api.Patch{Why: form.Get("why")}
 	if text := strings.TrimSpace(form.Get("text")); text != m.Text {
 		d.Text = &text
@@ -326,9 +326,9 @@ func (c *call) save(m *api.Memory, form url.Values) (flash, error) {
 	return flash{Text: "Saved.", Undo: []string{m.ID}}, err
 }
 
-// restore gives a memory the text, the tags and the priority that it had before
-// a change, which the form names by its time.
-func (c *call) restore(m *api.Memory, form url.Values) (flash, error) {
+// restoreVersion gives a memory the text, the tags and the priority that it had
+// before a change, which the form names by its time.
+func restoreVersion(c *call, m *api.Memory, form url.Values) (flash, error) {
 	history, err := c.service.History(c.ctx, c.p, c.whose, m.ID)
 	if err != nil {
 		return flash{}, err
@@ -347,13 +347,13 @@ func (c *call) restore(m *api.Memory, form url.Values) (flash, error) {
 }
 
 // changeMany does the same to several memories.
-func (c *call) changeMany() error {
+func changeMany(c *call) error {
 	form, err := c.form()
 	if err != nil {
 		return err
 	}
 	back := returnPath(form, base{Whose: c.whose}.Link("/memories"))
-	done, err := c.bulk(form)
+	done, err := changeChosen(c, form)
 	if err != nil {
 		if kind, _ := api.Kind(err); kind == "unavailable" || kind == "internal" {
 			return err
@@ -364,7 +364,7 @@ func (c *call) changeMany() error {
 	return c.redirect(back)
 }
 
-func (c *call) bulk(form url.Values) (flash, error) {
+func changeChosen(c *call, form url.Values) (flash, error) {
 	ids, why := form["id"], form.Get("why")
 	if len(ids) == 0 {
 		return flash{}, &api.FieldError{Field: "id", Why: "names no memory: choose some first"}
@@ -381,7 +381,7 @@ func (c *call) bulk(form url.Values) (flash, error) {
 		return flash{Text: plural(len(ids), "memory", "memories") + " merged.", Undo: append([]string{merged.Memory.ID}, merged.Deleted...)}, err
 	}
 	if form.Get("do") == "undo" {
-		return c.undoMany(ids, why)
+		return undoMany(c, ids, why)
 	}
 	changed := 0
 	for _, id := range ids {
@@ -393,7 +393,7 @@ func (c *call) bulk(form url.Values) (flash, error) {
 		if form.Get("do") == "tag" {
 			one = url.Values{"do": {"save"}, "text": {m.Text}, "tags": {strings.Join(append(slices.Clone(m.Tags), tagsOf(form.Get("tags"))...), ",")}, "why": {why}}
 		}
-		if _, err := c.change(&m, one); err != nil {
+		if _, err := changeOne(c, &m, one); err != nil {
 			return flash{Text: plural(changed, "memory", "memories") + " changed; then: " + sentence(api.Detail(err)), Bad: true, Undo: ids[:changed]}, nil
 		}
 		changed++
@@ -403,7 +403,7 @@ func (c *call) bulk(form url.Values) (flash, error) {
 
 // undoMany takes back the last change of several memories. Those that come back
 // with another, because they were forgotten together, are left alone then.
-func (c *call) undoMany(ids []string, why string) (flash, error) {
+func undoMany(c *call, ids []string, why string) (flash, error) {
 	back := map[string]bool{}
 	for _, id := range ids {
 		if back[id] {

@@ -25,9 +25,6 @@ const (
 	maxPeople = 10_000
 )
 
-// peopleCall is a request to the list of people, or about one of them.
-type peopleCall struct{ *call }
-
 // peopleView lists whom the session may reach.
 type peopleView struct {
 	base
@@ -39,8 +36,8 @@ type peopleView struct {
 	Unreadable int
 }
 
-// people lists people whose names match.
-func (c peopleCall) people() error {
+// showPeople lists people whose names match.
+func showPeople(c *call) error {
 	b, err := c.begin("People", "people")
 	if err != nil {
 		return err
@@ -48,7 +45,7 @@ func (c peopleCall) people() error {
 	q := c.r.URL.Query()
 	v := peopleView{base: b, Query: strings.TrimSpace(q.Get("q"))}
 	cursor := q.Get("cursor")
-	if err := c.fillPeople(&v, cursor); err != nil {
+	if err := v.fill(c, cursor); err != nil {
 		return err
 	}
 	switch {
@@ -64,7 +61,7 @@ func (c peopleCall) people() error {
 
 // fillPeople reads a page of people. Only the first page counts those of the
 // others, too.
-func (c peopleCall) fillPeople(v *peopleView, cursor string) error {
+func (v *peopleView) fill(c *call, cursor string) error {
 	first, full := cursor == "", false
 	for seen := 0; ; {
 		page, err := c.service.Users(c.ctx, c.p, api.Target{}, cursor, peoplePage)
@@ -113,9 +110,9 @@ func (v peopleView) EraseLink(u api.User) string {
 // extensions are those of exports' files.
 var extensions = map[string]string{api.FormatRemora: "jsonl", api.FormatMem0: "json", api.FormatMarkdown: "md"}
 
-// export sends what is remembered of a user as a file. Without an app or a
+// exportUser sends what is remembered of a user as a file. Without an app or a
 // project it is all of them.
-func (c peopleCall) export() (err error) {
+func exportUser(c *call) (err error) {
 	format := c.r.URL.Query().Get("format")
 	if format == "" {
 		format = api.FormatRemora
@@ -174,23 +171,23 @@ const (
 )
 
 // askErase says what erasing a user removes, or shows the receipt of an erasure.
-func (c peopleCall) askErase() error {
+func askErase(c *call) error {
 	if id := c.r.URL.Query().Get("receipt"); id != "" {
 		receipt, ok := c.session.receipt(id)
 		if !ok {
 			return api.ErrNotFound
 		}
-		return c.showErased(receipt)
+		return showErased(c, receipt)
 	}
-	return c.showErase(http.StatusOK, c.erased(), "")
+	return showErase(c, http.StatusOK, wholeUser(c.whose), "")
 }
 
-// erased returns who is erased: a user of a tenant, in all apps and projects.
-func (c peopleCall) erased() api.Target {
-	return api.Target{Tenant: c.whose.Tenant, User: c.whose.User}
+// wholeUser returns who is erased: a user of a tenant, in all apps and projects.
+func wholeUser(t api.Target) api.Target {
+	return api.Target{Tenant: t.Tenant, User: t.User}
 }
 
-func (c peopleCall) showErase(status int, who api.Target, problem string) error {
+func showErase(c *call, status int, who api.Target, problem string) error {
 	if who.User == "" {
 		return &api.FieldError{Field: "user", Why: "is required: choose one of the people"}
 	}
@@ -199,14 +196,14 @@ func (c peopleCall) showErase(status int, who api.Target, problem string) error 
 		return err
 	}
 	v := eraseView{base: b, Who: who, Problem: problem}
-	if err := c.fillErase(&v); err != nil {
+	if err := v.fill(c); err != nil {
 		return err
 	}
 	c.render(status, "erase", v)
 	return nil
 }
 
-func (c peopleCall) fillErase(v *eraseView) error {
+func (v *eraseView) fill(c *call) error {
 	for cursor := ""; ; {
 		page, err := c.service.Users(c.ctx, c.p, v.Who, cursor, api.MaxPage)
 		if err != nil {
@@ -265,27 +262,27 @@ func (v eraseView) ExportAll(format string) string {
 	return v.linkFor(v.Who, "/people/export", "format", format)
 }
 
-// erase erases a user whose name was typed. It goes on if the browser leaves.
-func (c peopleCall) erase() error {
+// eraseUser erases a user whose name was typed. It goes on if the browser leaves.
+func eraseUser(c *call) error {
 	form, err := c.form()
 	if err != nil {
 		return err
 	}
-	who := c.erased()
+	who := wholeUser(c.whose)
 	if who.User == "" || strings.TrimSpace(form.Get("name")) != who.User {
-		return c.showErase(http.StatusUnprocessableEntity, who, "Nothing was erased: the name is not that of the user. Type it as it is written here.")
+		return showErase(c, http.StatusUnprocessableEntity, who, "Nothing was erased: the name is not that of the user. Type it as it is written here.")
 	}
 	receipt, err := c.service.Erase(context.WithoutCancel(c.ctx), c.p, who)
 	switch {
 	case err != nil && receipt.Scopes > 0:
 		c.log.Error("an erasure broke off", "request", c.w.Header().Get(request.HeaderID), "error", err)
 		_, status := api.Kind(err)
-		return c.showErase(status, who, fmt.Sprintf("Not everything is erased: it broke off after %s. %s Erase again to go on.",
+		return showErase(c, status, who, fmt.Sprintf("Not everything is erased: it broke off after %s. %s Erase again to go on.",
 			plural(receipt.Scopes, "app or project", "apps or projects"), sentence(api.Detail(err))))
 	case err != nil:
 		return err
 	case c.session == nil:
-		return c.showErased(receipt)
+		return showErased(c, receipt)
 	}
 	c.session.keep(receipt)
 	return c.redirect("/people/erase?receipt=" + receipt.ID)
@@ -298,7 +295,7 @@ type erasedView struct {
 	Records []namedCount
 }
 
-func (c peopleCall) showErased(receipt api.Receipt) error {
+func showErased(c *call, receipt api.Receipt) error {
 	b := base{Title: "Receipt of an erasure", Theme: themeOf(c.r), Version: c.version, Path: c.r.URL.RequestURI()}
 	c.render(http.StatusOK, "erased", erasedView{b, receipt, countsOf(receipt.Records, bucketNames)})
 	return nil

@@ -28,9 +28,9 @@ func TestPeopleInPages(t *testing.T) {
 		seen := map[string]bool{}
 		cursor, pages := "", 0
 		for {
-			c := peopleCall{&call{Handler: r.Handler, ctx: context.Background(), p: admin}}
+			c := &call{Handler: r.Handler, ctx: context.Background(), p: admin}
 			v := peopleView{Query: query}
-			if err := c.fillPeople(&v, cursor); err != nil {
+			if err := v.fill(c, cursor); err != nil {
 				t.Fatal(err)
 			}
 			if pages == 0 && (v.Total != want || v.Uncounted) {

@@ -26,9 +26,6 @@ const (
 	tabSources        = "sources"
 )
 
-// reviewCall is a request to the review.
-type reviewCall struct{ *call }
-
 // reviewView is what a person should look at, one tab at a time.
 type reviewView struct {
 	base
@@ -73,8 +70,8 @@ type confirmation struct {
 	N     int // memories that are changed
 }
 
-// review shows what a person should look at.
-func (c reviewCall) review() error {
+// showReview shows what a person should look at.
+func showReview(c *call) error {
 	b, err := c.begin("Review", "review")
 	if err != nil {
 		return err
@@ -82,11 +79,11 @@ func (c reviewCall) review() error {
 	q := c.r.URL.Query()
 	v := reviewView{base: b, Tab: q.Get("tab")}
 	counts := c.partial() && strings.HasSuffix(c.r.Header.Get("Hx-Target"), "#tabs")
-	if v.Later, err = c.countsLater(); err != nil {
+	if v.Later, err = countsLater(c); err != nil {
 		return err
 	}
 	v.Later = v.Later && !counts
-	if err := c.countReview(&v); err != nil {
+	if err := v.count(c); err != nil {
 		return err
 	}
 	if counts {
@@ -98,9 +95,9 @@ func (c reviewCall) review() error {
 	}
 	switch v.Tab {
 	case tabQuarantine:
-		err = c.fillQuarantine(&v, q.Get("cursor"))
+		err = v.fillQuarantine(c, q.Get("cursor"))
 	case tabContradictions:
-		err = c.fillPairs(&v, q.Get("cursor"))
+		err = v.fillPairs(c, q.Get("cursor"))
 	case tabSources:
 		if v.Later {
 			v.Sources, err = c.service.Sources(c.ctx, c.p, c.whose)
@@ -131,13 +128,13 @@ func (v *reviewView) firstTab() string {
 // script.
 const maxCounted = 10_000
 
-func (c reviewCall) countsLater() (bool, error) {
+func countsLater(c *call) (bool, error) {
 	found, err := c.service.Users(c.ctx, c.p, c.whose, "", 1)
 	return err == nil && len(found.Users) > 0 && found.Users[0].Memories > maxCounted, err
 }
 
 // countReview counts what is in each tab.
-func (c reviewCall) countReview(v *reviewView) (err error) {
+func (v *reviewView) count(c *call) (err error) {
 	if v.Later {
 		v.Tabs = []tab{{Name: tabQuarantine, Title: "Quarantine"}, {Name: tabContradictions, Title: "Contradictions"}, {Name: tabForget, Title: "Requests to forget"}, {Name: tabSources, Title: "Sources"}}
 		v.Requests, err = c.service.ForgetRequests(c.ctx, c.p, c.whose)
@@ -169,7 +166,7 @@ func (c reviewCall) countReview(v *reviewView) (err error) {
 
 // fillQuarantine reads a page of what is in quarantine. A page of the service
 // may be empty though there is more.
-func (c reviewCall) fillQuarantine(v *reviewView, cursor string) error {
+func (v *reviewView) fillQuarantine(c *call, cursor string) error {
 	for {
 		page, err := c.service.List(c.ctx, c.p, c.whose, api.Filter{States: []string{api.StateQuarantined}}, cursor, reviewPage)
 		if err != nil {
@@ -177,7 +174,7 @@ func (c reviewCall) fillQuarantine(v *reviewView, cursor string) error {
 		}
 		for i := range page.Memories {
 			one := quarantined{Memory: page.Memories[i]}
-			if one.By, one.Why, err = c.whoQuarantined(one.ID); err != nil {
+			if one.By, one.Why, err = whoQuarantined(c, one.ID); err != nil {
 				return err
 			}
 			v.Quarantined = append(v.Quarantined, one)
@@ -191,7 +188,7 @@ func (c reviewCall) fillQuarantine(v *reviewView, cursor string) error {
 
 // whoQuarantined returns who has put a memory into quarantine and why, "" if it
 // has been there from the start.
-func (c reviewCall) whoQuarantined(id string) (by, why string, err error) {
+func whoQuarantined(c *call, id string) (by, why string, err error) {
 	history, err := c.service.History(c.ctx, c.p, c.whose, id)
 	if errors.Is(err, api.ErrNotFound) {
 		return "", "", nil
@@ -207,7 +204,7 @@ func (c reviewCall) whoQuarantined(id string) (by, why string, err error) {
 	return "", "", nil
 }
 
-func (c reviewCall) fillPairs(v *reviewView, cursor string) error {
+func (v *reviewView) fillPairs(c *call, cursor string) error {
 	page, err := c.service.Contradictions(c.ctx, c.p, c.whose, cursor, reviewPage)
 	if err != nil {
 		return err
@@ -312,7 +309,7 @@ func (v reviewView) TabLink(name string, pairs ...any) string {
 }
 
 // answerReview does what a button of the review asks for.
-func (c reviewCall) answerReview() error {
+func answerReview(c *call) error {
 	form, err := c.form()
 	if err != nil {
 		return err
@@ -323,7 +320,7 @@ func (c reviewCall) answerReview() error {
 		"prefer": tabContradictions, "forget": tabContradictions, "forget-these": tabForget, "keep": tabForget,
 		"forget-source": tabSources, "quarantine-source": tabSources,
 	}[do]
-	done, err := c.decide(do, form)
+	done, err := decide(c, do, form)
 	if err != nil {
 		if kind, _ := api.Kind(err); kind == "unavailable" || kind == "internal" {
 			return err
@@ -334,7 +331,7 @@ func (c reviewCall) answerReview() error {
 	return c.redirect(returnPath(form, b.Link("/review", "tab", to)))
 }
 
-func (c reviewCall) decide(do string, form url.Values) (flash, error) {
+func decide(c *call, do string, form url.Values) (flash, error) {
 	id, why := form.Get("id"), form.Get("why")
 	switch do {
 	case "prefer":
@@ -351,18 +348,18 @@ func (c reviewCall) decide(do string, form url.Values) (flash, error) {
 		_, err := c.service.Delete(c.ctx, c.p, c.whose, why, id)
 		return flash{Text: "Forgotten. It can be brought back for 24 hours.", Undo: []string{id}}, err
 	case "forget-these", "keep":
-		return c.answerForget(do == "forget-these", form)
+		return answerForget(c, do == "forget-these", form)
 	case "forget-source":
-		return c.forgetSource(form.Get("source"))
+		return forgetSource(c, form.Get("source"))
 	case "quarantine-source":
-		return c.quarantineSource(form.Get("source"))
+		return quarantineSource(c, form.Get("source"))
 	}
 	return flash{}, errDo
 }
 
 // answerForget answers a request to forget. To forget nothing is to keep, and
 // has a button of its own: no ids would mean all.
-func (c reviewCall) answerForget(forget bool, form url.Values) (flash, error) {
+func answerForget(c *call, forget bool, form url.Values) (flash, error) {
 	ids := form["id"]
 	if !forget {
 		_, err := c.service.AnswerForget(c.ctx, c.p, c.whose, form.Get("request"), false, nil)
@@ -389,7 +386,7 @@ func removed(gone api.Removed) flash {
 
 var errSource = &api.FieldError{Field: "source", Why: "is required"} // none would mean all
 
-func (c reviewCall) forgetSource(source string) (flash, error) {
+func forgetSource(c *call, source string) (flash, error) {
 	if source == "" {
 		return flash{}, errSource
 	}
@@ -397,7 +394,7 @@ func (c reviewCall) forgetSource(source string) (flash, error) {
 	return removed(gone), err
 }
 
-func (c reviewCall) quarantineSource(source string) (flash, error) {
+func quarantineSource(c *call, source string) (flash, error) {
 	if source == "" {
 		return flash{}, errSource
 	}

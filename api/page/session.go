@@ -255,7 +255,7 @@ func (h *Handler) login(w http.ResponseWriter, r *http.Request) {
 	_ = c.redirect(form.Get("next"))
 }
 
-func (c *call) logout() error {
+func logOut(c *call) error {
 	if cookie, err := c.r.Cookie(cookieName(c.r)); err == nil {
 		c.sessions.end(cookie.Value)
 	}
@@ -279,8 +279,8 @@ func themeOf(r *http.Request) string {
 	return themes[0]
 }
 
-// theme keeps the theme that was chosen, in a cookie that says nothing else.
-func (c *call) theme() error {
+// setTheme keeps the theme that was chosen, in a cookie that says nothing else.
+func setTheme(c *call) error {
 	form, err := c.form()
 	if err != nil {
 		return err

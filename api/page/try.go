@@ -97,8 +97,8 @@ func (o outcome) VectorsMeaning() string {
 	}[o.Vectors], o.Vectors)
 }
 
-// try shows what a message would be given now, and as of a date next to it.
-func (c *call) try() error {
+// showTry shows what a message would be given now, and as of a date next to it.
+func showTry(c *call) error {
 	b, err := c.begin("Try", "try")
 	if err != nil {
 		return err
