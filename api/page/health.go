@@ -60,24 +60,22 @@ type ownCounts struct {
 // showHealth shows how the program does.
 func showHealth(c *call) error {
 	b, err := c.begin("Health", "health")
-	if kind, _ := api.Kind(err); err != nil && kind != "unavailable" { // a closed store is what this view reports
+	if err != nil && !isOf(err, "unavailable") { // a closed store is what this view reports
 		return err
 	}
 	q := c.r.URL.Query()
 	v := healthView{base: b, Query: strings.TrimSpace(q.Get("q")), Changed: q.Get("changed") == "1", At: c.now().UTC().Format(time.RFC3339), Go: runtime.Version()}
 	v.Metrics, err = c.service.Metrics(c.ctx, c.p)
-	kind, _ := api.Kind(err)
 	switch {
 	case errors.Is(err, api.ErrForbidden):
 		return v.answerOwn(c)
-	case err != nil && kind != "unavailable":
+	case err != nil && !isOf(err, "unavailable"):
 		return err
 	case err != nil:
 		v.Metrics.Memories.Total = -1
 	}
 	v.fill()
-	target := c.r.Header.Get("Hx-Target")
-	if c.partial() && strings.HasSuffix(target, "#numbers") {
+	if c.wants("numbers") {
 		c.renderPart("health", "numbers", v)
 		return nil
 	}
@@ -87,7 +85,7 @@ func showHealth(c *call) error {
 	}
 	v.All = len(all)
 	v.Groups, v.Shown = settingsOf(all, v.Query, v.Changed)
-	if c.partial() && strings.HasSuffix(target, "#found") {
+	if c.wants("found") {
 		c.renderPart("health", "found", v)
 		return nil
 	}

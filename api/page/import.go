@@ -264,7 +264,7 @@ func runImport(c *call) error {
 			to = b.Link("/import")
 		}
 	default:
-		err = &api.FieldError{Field: "do", Why: "names nothing that can be done"}
+		err = errDo
 	}
 	if errors.Is(err, api.ErrBusy) {
 		c.session.say(flash{Text: complaint(err), Bad: true})

@@ -1,6 +1,7 @@
 package page
 
 import (
+	"cmp"
 	"net/http"
 	"net/url"
 	"slices"
@@ -117,16 +118,16 @@ func showMemories(c *call) error {
 		return showSources(c, v)
 	}
 	if err := v.fill(c, q.Get("cursor")); err != nil {
-		if kind, _ := api.Kind(err); kind != "invalid" {
+		if !isOf(err, "invalid") {
 			return err
 		}
 		v.Problem = sentence(api.Detail(err))
 	}
-	switch target := c.r.Header.Get("Hx-Target"); {
+	switch {
 	case c.partial() && q.Get("cursor") != "":
 		c.renderPart("memories", "rows", v)
 		return nil
-	case c.partial() && strings.HasSuffix(target, "#results"):
+	case c.wants("results"):
 		c.renderPart("memories", "results", v)
 		return nil
 	}
@@ -239,16 +240,15 @@ func addMemory(c *call) error {
 	}
 	added, err := c.service.Add(c.ctx, c.p, c.whose, api.Draft{Text: form.Get("text"), Tags: tagsOf(form.Get("tags"))}, "page")
 	if err != nil {
-		c.session.say(flash{Text: sentence(api.Detail(err)), Bad: true})
-		return c.redirect(form.Get("return"))
+		return c.report(flash{}, err, form.Get("return"))
 	}
-	said := map[string]string{"known": "That is known already.", "superseded": "Saved, in place of an older statement.", "forgotten": "That was forgotten later, and was not saved."}[added.Event]
-	if said == "" {
-		said = "Saved."
-	}
-	c.session.say(flash{Text: said})
-	to := base{Whose: c.whose}.Link("/memories", "id", added.Memory.ID)
-	return c.redirect(to)
+	done := flash{Text: cmp.Or(addedNames[added.Event], "Saved.")}
+	return c.report(done, nil, base{Whose: c.whose}.Link("/memories", "id", added.Memory.ID))
+}
+
+// addedNames say what became of a fact that was added, if it is not a new one.
+var addedNames = map[string]string{
+	"known": "That is known already.", "superseded": "Saved, in place of an older statement.", "forgotten": "That was forgotten later, and was not saved.",
 }
 
 // tagsOf reads tags with commas between them.

@@ -179,8 +179,29 @@ func (c *call) form() (url.Values, error) {
 	return c.r.PostForm, nil
 }
 
+// errDo refuses a form whose button is not one of the view's.
+var errDo = &api.FieldError{Field: "do", Why: "names nothing that can be done"}
+
 // partial reports whether a script asks for a part of the view.
 func (c *call) partial() bool { return c.r.Header.Get("Hx-Request") != "" }
+
+// wants reports whether a script asks for the part of the view with this id.
+func (c *call) wants(id string) bool {
+	return c.partial() && strings.HasSuffix(c.r.Header.Get("Hx-Target"), "#"+id)
+}
+
+// report leads to a view that reports what a change did, or why it was refused.
+// What is not the caller's fault is returned.
+func (c *call) report(done flash, err error, to string) error {
+	if isOf(err, "unavailable", "internal") {
+		return err
+	}
+	if err != nil {
+		done = flash{Text: sentence(api.Detail(err)), Bad: true}
+	}
+	c.session.say(done)
+	return c.redirect(to)
+}
 
 // redirect sends the browser on, to a path of this page.
 func (c *call) redirect(to string) error {

@@ -51,7 +51,7 @@ func showPeople(c *call) error {
 	switch {
 	case c.partial() && cursor != "":
 		c.renderPart("people", "rows", v)
-	case c.partial() && strings.HasSuffix(c.r.Header.Get("Hx-Target"), "#results"):
+	case c.wants("results"):
 		c.renderPart("people", "results", v)
 	default:
 		c.render(http.StatusOK, "people", v)
@@ -296,8 +296,7 @@ type erasedView struct {
 }
 
 func showErased(c *call, receipt api.Receipt) error {
-	b := base{Title: "Receipt of an erasure", Theme: themeOf(c.r), Version: c.version, Path: c.r.URL.RequestURI()}
-	c.render(http.StatusOK, "erased", erasedView{b, receipt, countsOf(receipt.Records, bucketNames)})
+	c.render(http.StatusOK, "erased", erasedView{c.bare("Receipt of an erasure"), receipt, countsOf(receipt.Records, bucketNames)})
 	return nil
 }
 

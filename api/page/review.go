@@ -7,10 +7,6 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
-	"strings"
-	"unicode"
-
-	"github.com/sergi/go-diff/diffmatchpatch"
 
 	"github.com/remora-proxy/remora/api"
 )
@@ -78,7 +74,7 @@ func showReview(c *call) error {
 	}
 	q := c.r.URL.Query()
 	v := reviewView{base: b, Tab: q.Get("tab")}
-	counts := c.partial() && strings.HasSuffix(c.r.Header.Get("Hx-Target"), "#tabs")
+	counts := c.wants("tabs")
 	if v.Later, err = countsLater(c); err != nil {
 		return err
 	}
@@ -225,61 +221,6 @@ func (v *reviewView) fillPairs(c *call, cursor string) error {
 	return nil
 }
 
-// maxWords bounds the words that are compared. In longer texts characters are.
-const maxWords = 6000
-
-// wordEdits returns the difference of two texts in whole words.
-func wordEdits(before, after string) (out []edit) {
-	const first = 0xE000 // of a range without characters, for more than maxWords
-	var words []string
-	codes := map[string]rune{}
-	encode := func(text string) (coded []rune) {
-		for _, word := range wordsOf(text) {
-			code, ok := codes[word]
-			if !ok {
-				code = first + rune(len(words))
-				codes[word] = code
-				words = append(words, word)
-			}
-			coded = append(coded, code)
-		}
-		return coded
-	}
-	a, b := encode(before), encode(after)
-	if len(words) > maxWords {
-		return editsOf(before, after)
-	}
-	d := diffmatchpatch.New()
-	for _, part := range d.DiffCleanupSemantic(d.DiffMainRunes(a, b, false)) {
-		var text strings.Builder
-		for _, code := range part.Text {
-			text.WriteString(words[code-first])
-		}
-		out = append(out, edit{editOps[part.Type], text.String()})
-	}
-	return out
-}
-
-// wordsOf takes a text apart into words and what is between them. Together they
-// are the text.
-func wordsOf(text string) (out []string) {
-	inWord := func(r rune) bool {
-		return unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r) || r == '\'' || r == '’'
-	}
-	start, within := 0, false
-	for i, r := range text {
-		if i > start && !(within && inWord(r)) {
-			out = append(out, text[start:i])
-			start = i
-		}
-		within = inWord(r)
-	}
-	if start < len(text) {
-		out = append(out, text[start:])
-	}
-	return out
-}
-
 // confirm prepares the question whether to change all memories of a source.
 func (v *reviewView) confirm(do, source string) error {
 	if do == "" {
@@ -301,8 +242,6 @@ func (v *reviewView) confirm(do, source string) error {
 	return nil
 }
 
-var errDo = &api.FieldError{Field: "do", Why: "names nothing that can be done"}
-
 // TabLink returns the path of a tab.
 func (v reviewView) TabLink(name string, pairs ...any) string {
 	return v.Link("/review", append([]any{"tab", name}, pairs...)...)
@@ -314,21 +253,13 @@ func answerReview(c *call) error {
 	if err != nil {
 		return err
 	}
-	b := base{Whose: c.whose}
 	do := form.Get("do")
 	to := map[string]string{
 		"prefer": tabContradictions, "forget": tabContradictions, "forget-these": tabForget, "keep": tabForget,
 		"forget-source": tabSources, "quarantine-source": tabSources,
 	}[do]
 	done, err := decide(c, do, form)
-	if err != nil {
-		if kind, _ := api.Kind(err); kind == "unavailable" || kind == "internal" {
-			return err
-		}
-		done = flash{Text: complaint(err), Bad: true}
-	}
-	c.session.say(done)
-	return c.redirect(returnPath(form, b.Link("/review", "tab", to)))
+	return c.report(done, err, returnPath(form, base{Whose: c.whose}.Link("/review", "tab", to)))
 }
 
 func decide(c *call, do string, form url.Values) (flash, error) {

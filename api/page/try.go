@@ -106,13 +106,13 @@ func showTry(c *call) error {
 	v := tryView{base: b, Asked: trialOf(c.r.URL.Query()), Today: c.now().UTC().Format(time.DateOnly), Upstreams: c.service.Upstreams}
 	if strings.TrimSpace(v.Asked.Message) != "" {
 		if err := v.fill(c); err != nil {
-			if kind, _ := api.Kind(err); kind != "invalid" {
+			if !isOf(err, "invalid") {
 				return err
 			}
 			v.Problem, v.Outcomes = sentence(api.Detail(err)), nil
 		}
 	}
-	if c.partial() && strings.HasSuffix(c.r.Header.Get("Hx-Target"), "#answer") {
+	if c.wants("answer") {
 		c.renderPart("try", "answer", v)
 		return nil
 	}

@@ -1,0 +1,221 @@
+package page
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/remora-proxy/remora/api"
+	"github.com/remora-proxy/remora/persist"
+	"github.com/remora-proxy/remora/storage"
+)
+
+// changeMemory changes one memory, as the button says that was pressed.
+func changeMemory(c *call) error {
+	form, err := c.form()
+	if err != nil {
+		return err
+	}
+	id := c.r.PathValue("id")
+	m, err := c.service.Get(c.ctx, c.p, c.whose, id, true)
+	if err != nil {
+		return err
+	}
+	c.whose = own(&m)
+	done, err := changeOne(c, &m, form)
+	if err != nil {
+		return showRefused(c, m, form, err)
+	}
+	if !c.partial() {
+		c.session.say(done)
+		return c.redirect(returnPath(form, base{Whose: c.whose}.Link("/memories/"+url.PathEscape(id))))
+	}
+	if m, err = c.service.Get(c.ctx, c.p, c.whose, id, true); err != nil {
+		return err
+	}
+	current, _ := url.Parse(c.r.Header.Get("Hx-Current-Url"))
+	inList := current != nil && current.Path == "/memories"
+	v := memoryView{base: base{Flash: &done}, Memory: m, InList: inList, Whole: !inList}
+	return v.showPart(c, "changed")
+}
+
+func returnPath(form url.Values, otherwise string) string {
+	if to := form.Get("return"); to != "" {
+		return to
+	}
+	return otherwise
+}
+
+// showRefused shows a change that was refused, with what was typed.
+func showRefused(c *call, m api.Memory, form url.Values, err error) error {
+	detail := sentence(api.Detail(err))
+	switch {
+	case errors.Is(err, persist.ErrChanged):
+		detail = "Somebody else has changed this memory meanwhile. This is what it says now; your text is below."
+	case errors.Is(err, api.ErrNotFound), errors.Is(err, storage.ErrUnavailable):
+		return err
+	}
+	v := memoryView{Memory: m, Problem: detail, Given: form.Get("text")}
+	if c.partial() {
+		return v.showPart(c, "detail")
+	}
+	return v.showWhole(c, http.StatusUnprocessableEntity)
+}
+
+// changeOne does what a button of a memory's form asks for.
+func changeOne(c *call, m *api.Memory, form url.Values) (flash, error) {
+	id, why := m.ID, form.Get("why")
+	update := func(d api.Patch, said string) (flash, error) {
+		d.Why = why
+		_, err := c.service.Update(c.ctx, c.p, c.whose, id, 0, d)
+		return flash{Text: said, Undo: []string{id}}, err
+	}
+	tagged := func(tag string, on bool, said string) (flash, error) {
+		tags := slices.DeleteFunc(slices.Clone(m.Tags), func(t string) bool { return t == tag })
+		if on {
+			tags = append(tags, tag)
+		}
+		return update(api.Patch{Tags: &tags}, said)
+	}
+	switch form.Get("do") {
+	case "save":
+		return saveText(c, m, form)
+	case "pin":
+		return tagged(storage.PinnedTag, true, "Pinned: it is kept whatever else goes.")
+	case "unpin":
+		return tagged(storage.PinnedTag, false, "No longer pinned.")
+	case "private":
+		return tagged(storage.PrivateTag, true, "Private: it goes only to upstreams that the policy names.")
+	case "public":
+		return tagged(storage.PrivateTag, false, "No longer private.")
+	case "quarantine":
+		state := api.StateQuarantined
+		return update(api.Patch{State: &state}, "In quarantine: it is not recalled.")
+	case "release":
+		state := api.StateCurrent
+		return update(api.Patch{State: &state}, "Released: it can be recalled.")
+	case "forget":
+		removed, err := c.service.Delete(c.ctx, c.p, c.whose, why, id)
+		text := "Forgotten. It can be brought back for 24 hours."
+		if n := len(removed.Deleted); n > 1 {
+			text = "Forgotten, with " + plural(n-1, "fact", "facts") + " made of it. It can be brought back for 24 hours."
+		}
+		return flash{Text: text, Undo: []string{id}}, err
+	case "undo":
+		_, err := c.service.Undo(c.ctx, c.p, c.whose, id, why)
+		return flash{Text: "Taken back."}, err
+	case "restore":
+		return restoreVersion(c, m, form)
+	case "helped", "not-helped":
+		_, err := c.service.Feedback(c.ctx, c.p, c.whose, id, form.Get("do") == "helped", why)
+		return flash{Text: "Noted: its priority changed.", Undo: []string{id}}, err
+	}
+	return flash{}, errDo
+}
+
+// saveText stores an edited text and tags, unless the memory has changed since
+// the form was made.
+func saveText(c *call, m *api.Memory, form url.Values) (flash, error) {
+	d := api.Patch{Why: form.Get("why")}
+	if text := strings.TrimSpace(form.Get("text")); text != m.Text {
+		d.Text = &text
+	}
+	if tags := tagsOf(form.Get("tags")); !slices.Equal(tags, m.Tags) {
+		d.Tags = &tags
+	}
+	if d.Text == nil && d.Tags == nil {
+		return flash{Text: "Nothing was changed."}, nil
+	}
+	version, _ := strconv.ParseUint(form.Get("version"), 10, 64) // 0 = any
+	_, err := c.service.Update(c.ctx, c.p, c.whose, m.ID, version, d)
+	return flash{Text: "Saved.", Undo: []string{m.ID}}, err
+}
+
+// restoreVersion gives a memory the text, the tags and the priority that it had
+// before a change, which the form names by its time.
+func restoreVersion(c *call, m *api.Memory, form url.Values) (flash, error) {
+	history, err := c.service.History(c.ctx, c.p, c.whose, m.ID)
+	if err != nil {
+		return flash{}, err
+	}
+	for i := range history.Changes {
+		if was := history.Changes[i].Before; was != nil && history.Changes[i].At == form.Get("at") {
+			d := api.Patch{Tags: &was.Tags, Priority: &was.Priority, Why: "restored an earlier version"}
+			if was.Text != m.Text {
+				d.Text = &was.Text
+			}
+			_, err := c.service.Update(c.ctx, c.p, c.whose, m.ID, 0, d)
+			return flash{Text: "Restored.", Undo: []string{m.ID}}, err
+		}
+	}
+	return flash{}, api.ErrGone
+}
+
+// changeMany does the same to several memories.
+func changeMany(c *call) error {
+	form, err := c.form()
+	if err != nil {
+		return err
+	}
+	done, err := changeChosen(c, form)
+	return c.report(done, err, returnPath(form, base{Whose: c.whose}.Link("/memories")))
+}
+
+func changeChosen(c *call, form url.Values) (flash, error) {
+	ids, why := form["id"], form.Get("why")
+	if len(ids) == 0 {
+		return flash{}, &api.FieldError{Field: "id", Why: "names no memory: choose some first"}
+	}
+	if len(ids) > api.MaxIDs {
+		return flash{}, &api.FieldError{Field: "id", Why: "names too many memories at a time"}
+	}
+	switch form.Get("do") {
+	case "forget":
+		_, err := c.service.Delete(c.ctx, c.p, c.whose, why, ids...)
+		return flash{Text: plural(len(ids), "memory", "memories") + " forgotten. They can be brought back for 24 hours.", Undo: ids}, err
+	case "merge":
+		merged, err := c.service.Merge(c.ctx, c.p, c.whose, ids, strings.TrimSpace(form.Get("text")), why)
+		return flash{Text: plural(len(ids), "memory", "memories") + " merged.", Undo: append([]string{merged.Memory.ID}, merged.Deleted...)}, err
+	}
+	if form.Get("do") == "undo" {
+		return undoMany(c, ids, why)
+	}
+	changed := 0
+	for _, id := range ids {
+		m, err := c.service.Get(c.ctx, c.p, c.whose, id, true)
+		if err != nil {
+			return flash{}, err
+		}
+		one := form
+		if form.Get("do") == "tag" {
+			one = url.Values{"do": {"save"}, "text": {m.Text}, "tags": {strings.Join(append(slices.Clone(m.Tags), tagsOf(form.Get("tags"))...), ",")}, "why": {why}}
+		}
+		if _, err := changeOne(c, &m, one); err != nil {
+			return flash{Text: plural(changed, "memory", "memories") + " changed; then: " + sentence(api.Detail(err)), Bad: true, Undo: ids[:changed]}, nil
+		}
+		changed++
+	}
+	return flash{Text: plural(changed, "memory", "memories") + " changed.", Undo: ids}, nil
+}
+
+// undoMany takes back the last change of several memories. Those that come back
+// with another, because they were forgotten together, are left alone then.
+func undoMany(c *call, ids []string, why string) (flash, error) {
+	back := map[string]bool{}
+	for _, id := range ids {
+		if back[id] {
+			continue
+		}
+		restored, err := c.service.Undo(c.ctx, c.p, c.whose, id, why)
+		if err != nil {
+			return flash{}, err
+		}
+		for i := range restored {
+			back[restored[i].ID] = true
+		}
+	}
+	return flash{Text: "Taken back."}, nil
+}
