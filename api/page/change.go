@@ -83,6 +83,8 @@ func changeOne(c *call, m *api.Memory, form url.Values) (flash, error) {
 	switch form.Get("do") {
 	case "save":
 		return saveText(c, m, form)
+	case "tag":
+		return addTags(c, m, form)
 	case "pin":
 		return tagged(storage.PinnedTag, true, "Pinned: it is kept whatever else goes.")
 	case "unpin":
@@ -134,6 +136,16 @@ func saveText(c *call, m *api.Memory, form url.Values) (flash, error) {
 	return flash{Text: "Saved.", Undo: []string{m.ID}}, err
 }
 
+// addTags gives a memory the tags of the form that it does not have.
+func addTags(c *call, m *api.Memory, form url.Values) (flash, error) {
+	tags := tagsOf(strings.Join(append(slices.Clone(m.Tags), form.Get("tags")), ","))
+	if slices.Equal(tags, m.Tags) {
+		return flash{Text: "Nothing was changed."}, nil
+	}
+	_, err := c.service.Update(c.ctx, c.p, c.whose, m.ID, 0, api.Patch{Tags: &tags, Why: form.Get("why")})
+	return flash{Text: "Tagged.", Undo: []string{m.ID}}, err
+}
+
 // restoreVersion gives a memory the text, the tags and the priority that it had
 // before a change, which the form names by its time.
 func restoreVersion(c *call, m *api.Memory, form url.Values) (flash, error) {
@@ -179,26 +191,32 @@ func changeChosen(c *call, form url.Values) (flash, error) {
 	case "merge":
 		merged, err := c.service.Merge(c.ctx, c.p, c.whose, ids, strings.TrimSpace(form.Get("text")), why)
 		return flash{Text: plural(len(ids), "memory", "memories") + " merged.", Undo: append([]string{merged.Memory.ID}, merged.Deleted...)}, err
-	}
-	if form.Get("do") == "undo" {
+	case "undo":
 		return undoMany(c, ids, why)
 	}
-	changed := 0
+	return changeEach(c, ids, form)
+}
+
+// changeEach does what a button asks for to one memory after the other. It stops
+// at the first that can't be changed, and reports how many were.
+func changeEach(c *call, ids []string, form url.Values) (flash, error) {
+	var changed []string // those of which there is something to take back
 	for _, id := range ids {
 		m, err := c.service.Get(c.ctx, c.p, c.whose, id, true)
-		if err != nil {
+		if err == nil {
+			var done flash
+			done, err = changeOne(c, &m, form)
+			if err == nil {
+				changed = append(changed, done.Undo...)
+				continue
+			}
+		}
+		if len(changed) == 0 {
 			return flash{}, err
 		}
-		one := form
-		if form.Get("do") == "tag" {
-			one = url.Values{"do": {"save"}, "text": {m.Text}, "tags": {strings.Join(append(slices.Clone(m.Tags), tagsOf(form.Get("tags"))...), ",")}, "why": {why}}
-		}
-		if _, err := changeOne(c, &m, one); err != nil {
-			return flash{Text: plural(changed, "memory", "memories") + " changed; then: " + sentence(api.Detail(err)), Bad: true, Undo: ids[:changed]}, nil
-		}
-		changed++
+		return flash{Text: plural(len(changed), "memory", "memories") + " changed; then: " + sentence(api.Detail(err)), Bad: true, Undo: changed}, nil
 	}
-	return flash{Text: plural(changed, "memory", "memories") + " changed.", Undo: ids}, nil
+	return flash{Text: plural(len(changed), "memory", "memories") + " changed.", Undo: changed}, nil
 }
 
 // undoMany takes back the last change of several memories. Those that come back

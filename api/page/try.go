@@ -226,8 +226,13 @@ func compare(a, b *outcome) (same bool) {
 func (o outcome) Cuts() []api.Turned {
 	out := slices.Clone(o.Cut)
 	slices.SortStableFunc(out, func(a, b api.Turned) int {
-		first := func(t api.Turned) int { return map[bool]int{true: 0, false: 1}[t.Reason == "policy"] }
-		return cmp.Or(first(a)-first(b), cmp.Compare(b.Score, a.Score))
+		if first := a.Reason == "policy"; first != (b.Reason == "policy") {
+			if first {
+				return -1
+			}
+			return 1
+		}
+		return cmp.Compare(b.Score, a.Score)
 	})
 	return out
 }

@@ -113,10 +113,15 @@ func milliseconds(micros int64) string {
 	return strconv.FormatFloat(float64(micros)/1e6, 'f', 1, 64) + " s"
 }
 
+// size writes a number of bytes.
 func size(n float64) string {
 	for _, unit := range [...]string{"B", "KiB", "MiB", "GiB"} {
 		if n < 1024 {
-			return strconv.FormatFloat(n, 'f', map[bool]int{true: 1}[n < 10 && unit != "B"], 64) + " " + unit
+			digits := 0
+			if n < 10 && unit != "B" {
+				digits = 1
+			}
+			return strconv.FormatFloat(n, 'f', digits, 64) + " " + unit
 		}
 		n /= 1024
 	}
@@ -267,46 +272,34 @@ type segment struct {
 	Hit  bool
 }
 
-// marked takes a text apart so that the words of a query stand out.
-func marked(text, query string) []segment {
-	var words []string
-	for word := range strings.FieldsFuncSeq(strings.ToLower(query), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
+// marked takes a text apart so that the words of a query stand out: those that
+// begin like one, or that one begins with.
+func marked(text, query string) (out []segment) {
+	var wanted []string
+	for word := range strings.FieldsFuncSeq(strings.ToLower(query), isNoWord) {
 		if len(word) > 2 {
-			words = append(words, word)
+			wanted = append(wanted, word)
 		}
 	}
-	if len(words) == 0 {
-		return []segment{{Text: text}}
-	}
-	var out []segment
-	rest := 0
-	for i := 0; i < len(text); {
-		end := i
-		for end < len(text) {
-			r, n := decodeRune(text[end:])
-			if !unicode.IsLetter(r) && !unicode.IsDigit(r) {
-				break
-			}
-			end += n
+	rest, end := 0, 0
+	for len(wanted) > 0 {
+		next := strings.IndexFunc(text[end:], isWord)
+		if next < 0 {
+			break
 		}
-		if end == i {
-			_, n := decodeRune(text[i:])
-			i += n
-			continue
+		start := end + next
+		end = len(text)
+		if n := strings.IndexFunc(text[start:], isNoWord); n >= 0 {
+			end = start + n
 		}
-		word := strings.ToLower(text[i:end])
-		if slices.ContainsFunc(words, func(w string) bool { return strings.HasPrefix(word, w) || len(word) > 3 && strings.HasPrefix(w, word) }) {
-			out = append(out, segment{Text: text[rest:i]}, segment{text[i:end], true})
+		word := strings.ToLower(text[start:end])
+		if slices.ContainsFunc(wanted, func(w string) bool { return strings.HasPrefix(word, w) || len(word) > 3 && strings.HasPrefix(w, word) }) {
+			out = append(out, segment{Text: text[rest:start]}, segment{text[start:end], true})
 			rest = end
 		}
-		i = end
 	}
 	return append(out, segment{Text: text[rest:]})
 }
 
-func decodeRune(s string) (rune, int) {
-	for _, r := range s {
-		return r, len(string(r))
-	}
-	return 0, 1
-}
+func isWord(r rune) bool   { return unicode.IsLetter(r) || unicode.IsDigit(r) }
+func isNoWord(r rune) bool { return !isWord(r) }
