@@ -173,24 +173,32 @@ const (
 // askErase says what erasing a user removes, or shows the receipt of an erasure.
 func askErase(c *call) error {
 	if id := c.r.URL.Query().Get("receipt"); id != "" {
-		receipt, ok := c.session.receipt(id)
+		receipt, ok := c.session.receipt(id, c.p)
 		if !ok {
 			return api.ErrNotFound
 		}
 		return showErased(c, receipt)
 	}
-	return showErase(c, http.StatusOK, wholeUser(c.whose), "")
+	who, err := c.wholeUser()
+	if err != nil {
+		return err
+	}
+	return showErase(c, http.StatusOK, who, "")
 }
 
-// wholeUser returns who is erased: a user of a tenant, in all apps and projects.
-func wholeUser(t api.Target) api.Target {
-	return api.Target{Tenant: t.Tenant, User: t.User}
+// wholeUser returns who is erased: a user of one tenant, in all apps and
+// projects.
+func (c *call) wholeUser() (api.Target, error) {
+	who := api.Target{Tenant: c.whose.Tenant, User: c.whose.User}
+	if who.User == "" {
+		return who, &api.FieldError{Field: "user", Why: "is required: choose one of the people"}
+	}
+	owner, err := c.service.Owner(c.p, who)
+	who.Tenant = owner.Tenant
+	return who, err
 }
 
 func showErase(c *call, status int, who api.Target, problem string) error {
-	if who.User == "" {
-		return &api.FieldError{Field: "user", Why: "is required: choose one of the people"}
-	}
 	b, err := c.begin("Erase", "people")
 	if err != nil {
 		return err
@@ -268,8 +276,11 @@ func eraseUser(c *call) error {
 	if err != nil {
 		return err
 	}
-	who := wholeUser(c.whose)
-	if who.User == "" || strings.TrimSpace(form.Get("name")) != who.User {
+	who, err := c.wholeUser()
+	if err != nil {
+		return err
+	}
+	if strings.TrimSpace(form.Get("name")) != who.User {
 		return showErase(c, http.StatusUnprocessableEntity, who, "Nothing was erased: the name is not that of the user. Type it as it is written here.")
 	}
 	receipt, err := c.service.Erase(context.WithoutCancel(c.ctx), c.p, who)
@@ -284,7 +295,7 @@ func eraseUser(c *call) error {
 	case c.session == nil:
 		return showErased(c, receipt)
 	}
-	c.session.keep(receipt)
+	c.session.keep(receipt, c.p)
 	return c.redirect("/people/erase?receipt=" + receipt.ID)
 }
 
@@ -316,23 +327,30 @@ var bucketNames = map[string]string{
 // maxReceipts is how many receipts a session keeps; the oldest goes first.
 const maxReceipts = 8
 
+// keptReceipt is the receipt of an erasure, with who has asked for it: a proxy
+// may name several users in one browser.
+type keptReceipt struct {
+	p api.Principal
+	api.Receipt
+}
+
 // keep keeps the receipt of an erasure for as long as the session lasts.
-func (s *session) keep(r api.Receipt) {
+func (s *session) keep(r api.Receipt, p api.Principal) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.receipts = append(s.receipts, r)
+	s.receipts = append(s.receipts, keptReceipt{p, r})
 	s.receipts = s.receipts[max(0, len(s.receipts)-maxReceipts):]
 }
 
-func (s *session) receipt(id string) (api.Receipt, bool) {
+func (s *session) receipt(id string, p api.Principal) (api.Receipt, bool) {
 	if s == nil {
 		return api.Receipt{}, false
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, r := range s.receipts {
-		if r.ID == id {
-			return r, true
+		if r.ID == id && r.p == p {
+			return r.Receipt, true
 		}
 	}
 	return api.Receipt{}, false
