@@ -68,37 +68,38 @@ func showRefused(c *call, m api.Memory, form url.Values, err error) error {
 // changeOne does what a button of a memory's form asks for.
 func changeOne(c *call, m *api.Memory, form url.Values) (flash, error) {
 	id, why := m.ID, form.Get("why")
-	update := func(d api.Patch, said string) (flash, error) {
-		d.Why = why
-		_, err := c.service.Update(c.ctx, c.p, c.whose, id, 0, d)
+	tagged := func(tags []string, said string) (flash, error) {
+		if slices.Equal(tags, m.Tags) {
+			return nothingChanged, nil
+		}
+		// With the version: else a tag that somebody has just given is lost.
+		_, err := c.service.Update(c.ctx, c.p, c.whose, id, m.Version, api.Patch{Tags: &tags, Why: why})
 		return flash{Text: said, Undo: []string{id}}, err
 	}
-	tagged := func(tag string, on bool, said string) (flash, error) {
-		tags := slices.DeleteFunc(slices.Clone(m.Tags), func(t string) bool { return t == tag })
-		if on {
-			tags = append(tags, tag)
+	moved := func(state, said string) (flash, error) {
+		if state == m.State {
+			return nothingChanged, nil
 		}
-		return update(api.Patch{Tags: &tags}, said)
+		_, err := c.service.Update(c.ctx, c.p, c.whose, id, 0, api.Patch{State: &state, Why: why})
+		return flash{Text: said, Undo: []string{id}}, err
 	}
 	switch form.Get("do") {
 	case "save":
 		return saveText(c, m, form)
 	case "tag":
-		return addTags(c, m, form)
+		return tagged(with(m.Tags, tagsOf(form.Get("tags"))...), "Tagged.")
 	case "pin":
-		return tagged(storage.PinnedTag, true, "Pinned: it is kept whatever else goes.")
+		return tagged(with(m.Tags, storage.PinnedTag), "Pinned: it is kept whatever else goes.")
 	case "unpin":
-		return tagged(storage.PinnedTag, false, "No longer pinned.")
+		return tagged(without(m.Tags, storage.PinnedTag), "No longer pinned.")
 	case "private":
-		return tagged(storage.PrivateTag, true, "Private: it goes only to upstreams that the policy names.")
+		return tagged(with(m.Tags, storage.PrivateTag), "Private: it goes only to upstreams that the policy names.")
 	case "public":
-		return tagged(storage.PrivateTag, false, "No longer private.")
+		return tagged(without(m.Tags, storage.PrivateTag), "No longer private.")
 	case "quarantine":
-		state := api.StateQuarantined
-		return update(api.Patch{State: &state}, "In quarantine: it is not recalled.")
+		return moved(api.StateQuarantined, "In quarantine: it is not recalled.")
 	case "release":
-		state := api.StateCurrent
-		return update(api.Patch{State: &state}, "Released: it can be recalled.")
+		return moved(api.StateCurrent, "Released: it can be recalled.")
 	case "forget":
 		removed, err := c.service.Delete(c.ctx, c.p, c.whose, why, id)
 		text := "Forgotten. It can be brought back for 24 hours."
@@ -118,32 +119,46 @@ func changeOne(c *call, m *api.Memory, form url.Values) (flash, error) {
 	return flash{}, errDo
 }
 
+// nothingChanged has nothing to undo: that would take back an earlier change.
+var nothingChanged = flash{Text: "Nothing was changed."}
+
+func with(tags []string, more ...string) []string {
+	out := slices.Clone(tags)
+	for _, tag := range more {
+		if !slices.Contains(out, tag) {
+			out = append(out, tag)
+		}
+	}
+	return out
+}
+
+func without(tags []string, tag string) []string {
+	return slices.DeleteFunc(slices.Clone(tags), func(t string) bool { return t == tag })
+}
+
+// typed returns what was typed into a field of several lines. Browsers end them
+// with carriage returns.
+func typed(text string) string { return strings.TrimSpace(strings.ReplaceAll(text, "\r\n", "\n")) }
+
 // saveText stores an edited text and tags, unless the memory has changed since
-// the form was made.
+// the form was made. What the form still says as it was shown stays as it is: a
+// tag may have a comma in it, and a text may end with an empty line.
 func saveText(c *call, m *api.Memory, form url.Values) (flash, error) {
 	d := api.Patch{Why: form.Get("why")}
-	if text := strings.TrimSpace(form.Get("text")); text != m.Text {
+	if text := typed(form.Get("text")); text != typed(m.Text) {
 		d.Text = &text
 	}
-	if tags := tagsOf(form.Get("tags")); !slices.Equal(tags, m.Tags) {
-		d.Tags = &tags
+	if given := form.Get("tags"); given != (memoryView{Memory: *m}).TagText() {
+		if tags := tagsOf(given); !slices.Equal(tags, m.Tags) {
+			d.Tags = &tags
+		}
 	}
 	if d.Text == nil && d.Tags == nil {
-		return flash{Text: "Nothing was changed."}, nil
+		return nothingChanged, nil
 	}
 	version, _ := strconv.ParseUint(form.Get("version"), 10, 64) // 0 = any
 	_, err := c.service.Update(c.ctx, c.p, c.whose, m.ID, version, d)
 	return flash{Text: "Saved.", Undo: []string{m.ID}}, err
-}
-
-// addTags gives a memory the tags of the form that it does not have.
-func addTags(c *call, m *api.Memory, form url.Values) (flash, error) {
-	tags := tagsOf(strings.Join(append(slices.Clone(m.Tags), form.Get("tags")), ","))
-	if slices.Equal(tags, m.Tags) {
-		return flash{Text: "Nothing was changed."}, nil
-	}
-	_, err := c.service.Update(c.ctx, c.p, c.whose, m.ID, 0, api.Patch{Tags: &tags, Why: form.Get("why")})
-	return flash{Text: "Tagged.", Undo: []string{m.ID}}, err
 }
 
 // restoreVersion gives a memory the text, the tags and the priority that it had
@@ -189,7 +204,7 @@ func changeChosen(c *call, form url.Values) (flash, error) {
 		_, err := c.service.Delete(c.ctx, c.p, c.whose, why, ids...)
 		return flash{Text: plural(len(ids), "memory", "memories") + " forgotten. They can be brought back for 24 hours.", Undo: ids}, err
 	case "merge":
-		merged, err := c.service.Merge(c.ctx, c.p, c.whose, ids, strings.TrimSpace(form.Get("text")), why)
+		merged, err := c.service.Merge(c.ctx, c.p, c.whose, ids, typed(form.Get("text")), why)
 		return flash{Text: plural(len(ids), "memory", "memories") + " merged.", Undo: append([]string{merged.Memory.ID}, merged.Deleted...)}, err
 	case "undo":
 		return undoMany(c, ids, why)

@@ -143,3 +143,43 @@ func TestReportsWaitForAView(t *testing.T) {
 		}
 	}
 }
+
+// What a form sends back as it was shown stays as it is, though browsers end
+// lines in their own way and tags have commas between them. There is nothing to
+// undo then: that would take back an earlier change.
+func TestNothingIsChanged(t *testing.T) {
+	r := newRig(t)
+	admin := api.Principal{Admin: true, By: "test"}
+	const text = "I keep bees\nand two goats"
+	added, err := r.service.Add(t.Context(), admin, api.Target{}, api.Draft{Text: text, Tags: []string{"home, garden", "pinned"}}, "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := added.Memory.ID
+	shown := url.Values{"do": {"save"}, "text": {"I keep bees\r\nand two goats\r\n"}, "tags": {"home, garden, pinned"}}
+	for _, form := range []url.Values{shown, {"do": {"pin"}}, {"do": {"public"}}, {"do": {"release"}}, {"do": {"tag"}, "tags": {"pinned"}}} {
+		form.Set("id", id)
+		for _, target := range []string{"/memories/" + id, "/memories/bulk"} {
+			login, _ := r.send(t, "/login", url.Values{"key": {adminToken}})
+			cookie := cookieOf(t, login)
+			if res, _ := r.send(t, target, form, "Cookie", cookie); res.StatusCode != http.StatusSeeOther {
+				t.Errorf("%s of %v: status %d", target, form, res.StatusCode)
+			}
+			if _, body := r.send(t, "/memories", nil, "Cookie", cookie); strings.Contains(body, `value="undo"`) {
+				t.Errorf("%s of %v offers to undo what is older", target, form)
+			}
+		}
+	}
+	m, err := r.service.Get(t.Context(), admin, api.Target{}, id, true)
+	if err != nil || m.Text != text || m.Version != added.Memory.Version {
+		t.Errorf("the memory is %+v, %v", m, err)
+	}
+	shown.Set("text", "I keep bees\r\nand three goats")
+	if res, _ := r.send(t, "/memories/"+id, shown, "Authorization", "Bearer "+adminToken); res.StatusCode != http.StatusSeeOther {
+		t.Errorf("saving: status %d", res.StatusCode)
+	}
+	m, err = r.service.Get(t.Context(), admin, api.Target{}, id, true)
+	if err != nil || m.Text != "I keep bees\nand three goats" || !slices.Equal(m.Tags, []string{"home, garden", "pinned"}) {
+		t.Errorf("the edited memory is %+v, %v", m, err)
+	}
+}

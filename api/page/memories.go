@@ -238,7 +238,7 @@ func addMemory(c *call) error {
 	if err != nil {
 		return err
 	}
-	added, err := c.service.Add(c.ctx, c.p, c.whose, api.Draft{Text: form.Get("text"), Tags: tagsOf(form.Get("tags"))}, "page")
+	added, err := c.service.Add(c.ctx, c.p, c.whose, api.Draft{Text: typed(form.Get("text")), Tags: tagsOf(form.Get("tags"))}, "page")
 	if err != nil {
 		return c.report(flash{}, err, form.Get("return"))
 	}
