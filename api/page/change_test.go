@@ -1,11 +1,14 @@
 package page
 
 import (
+	"html"
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	"github.com/remora-proxy/remora/api"
@@ -181,5 +184,29 @@ func TestNothingIsChanged(t *testing.T) {
 	m, err = r.service.Get(t.Context(), admin, api.Target{}, id, true)
 	if err != nil || m.Text != "I keep bees\nand three goats" || !slices.Equal(m.Tags, []string{"home, garden", "pinned"}) {
 		t.Errorf("the edited memory is %+v, %v", m, err)
+	}
+}
+
+// Ids of imported memories may look like anything: links lead to the memory, and
+// a part that is swapped in goes to its row.
+func TestStrangeIDs(t *testing.T) {
+	r := newRig(t)
+	admin := api.Principal{Admin: true, By: "test"}
+	const id = `../people/erase?user=bob#"],body`
+	export := fstest.MapFS{"own.jsonl": {Data: []byte(`{"id": ` + strconv.Quote(id) + `, "kind": "fact", "text": "I keep bees", "state": "current", "priority": 0.5}` + "\n")}}
+	if _, err := r.service.Import(t.Context(), admin, api.Target{User: "bob"}, export, api.ImportOptions{Format: "remora"}, nil); err != nil {
+		t.Fatal(err)
+	}
+	const path = `/memories/..%2Fpeople%2Ferase%3Fuser=bob%23%22%5D%2Cbody`
+	key := []string{"Authorization", "Bearer " + adminToken}
+	for _, view := range []string{"/memories?user=bob", "/memories?user=bob&id=" + url.QueryEscape(id), path + "?user=bob"} {
+		res, body := r.send(t, view, nil, key...)
+		if res.StatusCode != http.StatusOK || !strings.Contains(body, `="`+path+`?`) || strings.Contains(body, `="/memories/../`) {
+			t.Errorf("%s: status %d, its link is there: %t", view, res.StatusCode, strings.Contains(body, `="`+path+`?`))
+		}
+	}
+	_, body := r.send(t, path+"?user=bob", url.Values{"do": {"pin"}}, append(key, "Hx-Request", "true", "Hx-Current-Url", "http://127.0.0.1:8788/memories")...)
+	if want := `[data-id="` + strings.ReplaceAll(id, `"`, `\"`) + `"]`; !strings.Contains(html.UnescapeString(body), want) {
+		t.Errorf("no part is for %s", want)
 	}
 }

@@ -206,7 +206,7 @@ func (v memoriesView) MoreLink() string {
 
 // ItemLink returns the path of a memory's own view.
 func (v memoriesView) ItemLink(m api.Memory) string {
-	return v.Link("/memories/" + url.PathEscape(m.ID))
+	return v.Link(memoryPath(m.ID))
 }
 
 // Selects reports whether a memory is the one next to the list.

@@ -3,7 +3,6 @@ package page
 import (
 	"errors"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 
@@ -62,7 +61,7 @@ func (v memoryView) Text() string {
 }
 
 // Action returns the path that changes are sent to.
-func (v memoryView) Action() string { return v.Link("/memories/" + url.PathEscape(v.Memory.ID)) }
+func (v memoryView) Action() string { return v.Link(memoryPath(v.Memory.ID)) }
 
 // own returns whose memory it is.
 func own(m *api.Memory) api.Target {

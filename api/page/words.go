@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"html/template"
 	"math"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -33,6 +34,8 @@ func functions() template.FuncMap {
 		"has":      func(list []string, v string) bool { return slices.Contains(list, v) },
 		"join":     strings.Join,
 		"short":    shortID,
+		"memory":   memoryPath,
+		"quoted":   quoted,
 		"person":   person,
 		"target":   targetOf,
 		"dict":     dict,
@@ -181,6 +184,13 @@ func shortID(id string) string {
 	}
 	return id[:10] + "…"
 }
+
+// memoryPath returns the path of a memory's own view. Ids of imported memories
+// may have any characters.
+func memoryPath(id string) string { return "/memories/" + url.PathEscape(id) }
+
+// quoted returns a text as it stands between quotes in a selector of CSS.
+var quoted = strings.NewReplacer("\\", "\\\\", `"`, "\\\"", "\n", "\\a ", "\r", "\\d ").Replace
 
 // person names whose memory something is.
 func person(t api.Target) string {
