@@ -192,8 +192,10 @@ func verdictOf(m *api.Metrics) verdict {
 func pathTroubles(m *api.Metrics) (out []trouble) {
 	n := m.System.Requests
 	asked := int64(0)
-	for _, status := range [...]string{"injected", "replayed", "repaired", "empty", "observed", "timeout", "unavailable", "rejected"} {
-		asked += n[status]
+	for status, count := range n {
+		if api.AsksForMemory(status) {
+			asked += count
+		}
 	}
 	if failures := m.System.Index["failures"]; failures > 0 {
 		out = append(out, trouble{"warn", plural(failures, "index", "indexes") + " of a user could not be loaded.", "Requests of that user passed without memory. “remora verify” checks the store."})
