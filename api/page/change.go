@@ -55,7 +55,7 @@ func showRefused(c *call, m api.Memory, form url.Values, err error) error {
 	switch {
 	case errors.Is(err, persist.ErrChanged):
 		detail = "Somebody else has changed this memory meanwhile. This is what it says now; your text is below."
-	case errors.Is(err, api.ErrNotFound), errors.Is(err, storage.ErrUnavailable):
+	case errors.Is(err, api.ErrNotFound), isOf(err, "unavailable", "internal"):
 		return err
 	}
 	v := memoryView{Memory: m, Problem: detail, Given: form.Get("text")}

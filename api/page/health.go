@@ -68,7 +68,7 @@ func showHealth(c *call) error {
 	v.Metrics, err = c.service.Metrics(c.ctx, c.p)
 	switch {
 	case errors.Is(err, api.ErrForbidden):
-		return v.answerOwn(c)
+		return v.showOwn(c)
 	case err != nil && !isOf(err, "unavailable"):
 		return err
 	case err != nil:
@@ -320,9 +320,12 @@ func codeOf(doc string) (out []span) {
 	return out
 }
 
-// answerOwn shows somebody who is not the admin what is theirs.
-func (v *healthView) answerOwn(c *call) error {
-	own := ownCounts{Days: 7}
+// ownDays is the span that a person's own requests are counted over.
+const ownDays = 7
+
+// showOwn shows somebody who is not the admin what is theirs.
+func (v *healthView) showOwn(c *call) error {
+	own := ownCounts{Days: ownDays}
 	for _, state := range [...]struct{ name, meaning, tone string }{
 		{api.StateCurrent, "can be recalled", "good"}, {api.StateSuperseded, "a later statement holds", ""}, {api.StateQuarantined, "not recalled until somebody has looked at it", "warn"},
 	} {
@@ -335,7 +338,8 @@ func (v *healthView) answerOwn(c *call) error {
 		}
 		own.States = append(own.States, tally{Name: state.name, Meaning: state.meaning, Tone: state.tone, Count: int64(n)})
 	}
-	b, err := c.service.Benefit(c.ctx, c.p, c.whose, api.BenefitQuestion{})
+	since := c.now().AddDate(0, 0, -ownDays).UTC().Format(time.RFC3339)
+	b, err := c.service.Benefit(c.ctx, c.p, c.whose, api.BenefitQuestion{Since: since})
 	if err != nil && !errors.Is(err, api.ErrOff) {
 		return err
 	}

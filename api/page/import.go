@@ -54,6 +54,7 @@ func toolName(format string) string {
 	return tools[i].Name
 }
 
+// uploader returns who sends an upload, or asks for one.
 func uploader(c *call) owner { return owner{c.session, c.p} }
 
 // showImport asks for an export.
@@ -91,7 +92,7 @@ func (importView) Max() int { return api.MaxImport }
 // Where returns the path of an upload's own view.
 func (v importView) Where() string { return v.Link("/import/" + v.Last.id) }
 
-// Running, Over and Name are of an upload, for templates.
+// Running reports whether an upload is being imported.
 func (up *upload) Running() bool { return up.state == uploadRunning }
 
 // Over reports whether an upload has been imported.
@@ -310,7 +311,7 @@ func showUpload(c *call) error {
 // Self returns the path of the view.
 func (v importingView) Self() string { return v.Link("/import/" + v.id) }
 
-// Found and Done are the counts of the export and of its import.
+// Found returns what is in the export.
 func (v importingView) Found() api.ImportReport { return v.found }
 
 // Done returns what has become of the export so far.

@@ -153,13 +153,7 @@ func (v liveView) Everybody() bool { return v.Of.User == "" }
 // Elsewhere returns the parts of whose exchanges these are that no field of the
 // form shows.
 func (v liveView) Elsewhere() map[string]string {
-	out := map[string]string{}
-	for name, part := range map[string]string{"tenant": v.Of.Tenant, "project": v.Of.Project, "app": v.Of.App} {
-		if part != "" {
-			out[name] = part
-		}
-	}
-	return out
+	return base{Whose: api.Target{Tenant: v.Of.Tenant, Project: v.Of.Project, App: v.Of.App}}.Fields()
 }
 
 // Narrow reports whether the list is limited to less than everything.
@@ -167,11 +161,7 @@ func (v liveView) Narrow() bool { return v.Of != api.Target{} || v.Filter != liv
 
 func (v liveView) query() url.Values {
 	q := targetQuery(v.Of)
-	for name, value := range map[string]string{"status": v.Filter.Status, "model": v.Filter.Model, "client": v.Filter.Client} {
-		if value != "" {
-			q.Set(name, value)
-		}
-	}
+	setKnown(q, map[string]string{"status": v.Filter.Status, "model": v.Filter.Model, "client": v.Filter.Client})
 	return q
 }
 

@@ -217,11 +217,7 @@ func (v memoriesView) Selects(m api.Memory) bool {
 func (v memoriesView) query() url.Values {
 	q := targetQuery(v.Whose)
 	f := v.Filter
-	for name, value := range map[string]string{"q": f.Query, "source": f.Source, "tag": f.Tag, "age": f.Age} {
-		if value != "" {
-			q.Set(name, value)
-		}
-	}
+	setKnown(q, map[string]string{"q": f.Query, "source": f.Source, "tag": f.Tag, "age": f.Age})
 	q["kind"], q["state"] = f.Kinds, f.States
 	if f.Unused {
 		q.Set("used", "never")

@@ -55,12 +55,17 @@ func (base) linkFor(whose api.Target, to string, pairs ...any) string {
 
 func targetQuery(t api.Target) url.Values {
 	q := url.Values{}
-	for name, part := range map[string]string{"tenant": t.Tenant, "app": t.App, "project": t.Project, "user": t.User} {
-		if part != "" {
-			q.Set(name, part)
+	setKnown(q, map[string]string{"tenant": t.Tenant, "app": t.App, "project": t.Project, "user": t.User})
+	return q
+}
+
+// setKnown sets the parameters that have a value.
+func setKnown(q url.Values, values map[string]string) {
+	for name, value := range values {
+		if value != "" {
+			q.Set(name, value)
 		}
 	}
-	return q
 }
 
 // Fields returns whose memory the view is about, for the hidden fields of

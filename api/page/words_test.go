@@ -1,11 +1,14 @@
 package page
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/remora-proxy/remora/persist"
 )
 
 func TestMarked(t *testing.T) {
@@ -54,6 +57,33 @@ func TestNumbersInWords(t *testing.T) {
 	} {
 		if test.got != test.want {
 			t.Errorf("got %q, want %q", test.got, test.want)
+		}
+	}
+}
+
+// A status that can be chosen, or has a series of its own, has a meaning.
+func TestStatusesHaveMeanings(t *testing.T) {
+	listed := slices.Clone(liveStatuses)
+	for _, s := range statusOrder {
+		listed = append(listed, s.status)
+	}
+	for _, name := range listed {
+		if got := statusOf(name); got.Meaning == "" || got.Name != name {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+	for name := range statuses {
+		if name != "off" && !slices.Contains(liveStatuses, name) { // which leaves no receipt
+			t.Errorf("%s can't be chosen", name)
+		}
+	}
+}
+
+// Each reason for which a turn is dropped is said in words.
+func TestDropsHaveNames(t *testing.T) {
+	for why := persist.DropInvalid; why <= persist.DropUsers; why++ {
+		if dropNames[why.String()] == "" {
+			t.Errorf("%s has no words", why)
 		}
 	}
 }
