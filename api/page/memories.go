@@ -118,7 +118,7 @@ func showMemories(c *call) error {
 		return showSources(c, v)
 	}
 	if err := v.fill(c, q.Get("cursor")); err != nil {
-		if !isOf(err, "invalid") {
+		if !isOf(err, "invalid") || c.nobody(err) {
 			return err
 		}
 		v.Problem = sentence(api.Detail(err))

@@ -3,6 +3,7 @@ package page
 import (
 	"bytes"
 	"compress/gzip"
+	"errors"
 	"html/template"
 	"io/fs"
 	"net/http"
@@ -185,6 +186,13 @@ type errorView struct {
 	Detail string
 }
 
+// nobody reports whether a view failed because it is about somebody, nobody is
+// named, and nobody is remembered who could be meant.
+func (c *call) nobody(err error) bool {
+	field, ok := errors.AsType[*api.FieldError](err)
+	return ok && (field.Field == "tenant" || field.Field == "user") && c.whose.User == "" && c.r.Method == http.MethodGet && c.r.URL.Path != "/people/erase"
+}
+
 // fail answers with an error.
 func (c *call) fail(err error) {
 	kind, status := api.Kind(err)
@@ -194,6 +202,12 @@ func (c *call) fail(err error) {
 	detail := sentence(api.Detail(err))
 	if c.partial() {
 		c.write(status, "error", "problem", detail)
+		return
+	}
+	if c.nobody(err) {
+		b := c.bare("Nobody yet")
+		b.Section = strings.TrimPrefix(b.Route(), "/")
+		c.render(http.StatusOK, "nobody", b)
 		return
 	}
 	b := c.bare("Not done")

@@ -106,7 +106,7 @@ func showTry(c *call) error {
 	v := tryView{base: b, Asked: trialOf(c.r.URL.Query()), Today: c.now().UTC().Format(time.DateOnly), Upstreams: c.service.Upstreams}
 	if strings.TrimSpace(v.Asked.Message) != "" {
 		if err := v.fill(c); err != nil {
-			if !isOf(err, "invalid") {
+			if !isOf(err, "invalid") || c.nobody(err) {
 				return err
 			}
 			v.Problem, v.Outcomes = sentence(api.Detail(err)), nil
