@@ -19,7 +19,7 @@ func functions() template.FuncMap {
 	return template.FuncMap{
 		"ago":      func(at string) string { return ago(at, time.Now()) },
 		"when":     when,
-		"day":      func(at string) string { return at[:min(len(at), len("2006-01-02"))] },
+		"day":      day,
 		"count":    func(n any) string { return group(whole(n)) },
 		"percent":  func(part, all any) string { return percent(number(part), number(all)) },
 		"ms":       func(micros int64) string { return milliseconds(micros) },
@@ -156,6 +156,15 @@ func when(at string) string {
 	return t.UTC().Format("2 Jan 2006, 15:04:05")
 }
 
+// day writes the day of a time, in UTC.
+func day(at string) string {
+	t, err := time.Parse(time.RFC3339, at)
+	if err != nil {
+		return at
+	}
+	return t.UTC().Format("2 Jan 2006")
+}
+
 // ago writes how long ago something was, or its day if that is long.
 func ago(at string, now time.Time) string {
 	t, err := time.Parse(time.RFC3339, at)
@@ -221,15 +230,15 @@ type status struct{ Name, Tone, Meaning string }
 
 var statuses = map[string]status{
 	"injected":    {"injected", "good", "Memories were found and inserted."},
-	"replayed":    {"replayed", "good", "What earlier requests of this conversation were given was inserted again, byte for byte."},
+	"replayed":    {"replayed", "good", "The memories of earlier requests of this conversation were inserted again, byte for byte."},
 	"repaired":    {"repaired", "warn", "The conversation was repaired so that the upstream accepts it."},
-	"empty":       {"empty", "plain", "Nothing that is remembered matters here."},
-	"observed":    {"observed", "info", "Memories were found and only reported."},
+	"empty":       {"empty", "plain", "Nothing that is remembered was relevant."},
+	"observed":    {"observed", "info", "Memories were found but not inserted: this is observe mode."},
 	"off":         {"off", "plain", "Memory was off for this request."},
-	"no-user":     {"no-user", "warn", "Nobody was named whose memory it is."},
+	"no-user":     {"no-user", "warn", "The request named no user."},
 	"timeout":     {"timeout", "bad", "Recall took longer than its deadline; the request passed unchanged."},
 	"unavailable": {"unavailable", "bad", "The store could not serve; the request passed unchanged."},
-	"unsupported": {"unsupported", "plain", "A request that memory does not work in."},
+	"unsupported": {"unsupported", "plain", "Memory does not support this kind of request."},
 	"too-large":   {"too-large", "warn", "The request was larger than the limit."},
 	"rejected":    {"rejected", "bad", "The upstream refused the request with memory, and got the original."},
 }
@@ -244,14 +253,14 @@ func statusOf(name string) status {
 var reasons = map[string]string{
 	"gate":        "not relevant enough",
 	"floor":       "far below the best",
-	"topK":        "ranked below the last that fits",
+	"topK":        "ranked too low to fit",
 	"budget":      "no room in the budget",
-	"duplicate":   "says the same as a better one",
-	"visible":     "the request has it already",
+	"duplicate":   "duplicate of a better match",
+	"visible":     "already in the request",
 	"empty":       "small talk",
-	"policy":      "kept from this model by the policy",
+	"policy":      "withheld from this model by the policy",
 	"unwanted":    "not wanted for this kind of question",
-	"superseded":  "a later statement holds",
+	"superseded":  "replaced by a later statement",
 	"quarantined": "in quarantine",
 	"observed":    "only observed",
 }
