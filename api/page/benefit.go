@@ -277,7 +277,7 @@ func compared(b *api.Benefit) (columns []column, rows []comparison) {
 	each("Output tokens, on average", average(func(t *api.Totals) int64 { return t.OutputTokens }))
 	each("Cached share of the input", func(t *api.Totals) string { return rate(t.CacheReadShare, int(t.InputTokens)) })
 	for _, currency := range currencies(b) {
-		each("Paid, on average, "+currency, func(t *api.Totals) string {
+		each("Paid, on average", func(t *api.Totals) string {
 			for _, m := range t.Money {
 				if m.Currency == currency {
 					return money(m.Paid/float64(t.Exchanges), currency)

@@ -313,11 +313,11 @@ func showErased(c *call, receipt api.Receipt) error {
 
 // bucketNames are what the records of a receipt are.
 var bucketNames = map[string]string{
-	"spool":    "turn that waited to be read|turns that waited to be read",
-	"ledger":   "note of what was inserted into a conversation|notes of what was inserted into conversations",
+	"spool":    "turn waiting to be read|turns waiting to be read",
+	"ledger":   "record of what was inserted into a conversation|records of what was inserted into conversations",
 	"index":    "part of the search index|parts of the search index",
 	"summary":  "summary of a conversation|summaries of conversations",
-	"audit":    "note of which facts were made of what|notes of which facts were made of what",
+	"audit":    "record of where facts came from|records of where facts came from",
 	"revision": "earlier version of a memory|earlier versions of memories",
 	"trash":    "deletion that could be taken back|deletions that could be taken back",
 	"entry":    "value that a tool had kept|values that tools had kept",
