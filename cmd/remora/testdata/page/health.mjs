@@ -57,7 +57,7 @@ await run(async (browser) => {
   await page.reload()
   check(await page.getByLabel('only changed').isChecked(), 'the filter is lost')
   await page.locator('#setting').fill('<script>alert(1)</script>')
-  await page.getByText('No setting that is not as by default matches').waitFor()
+  await page.getByText('No changed setting matches').waitFor()
 
   // Secrets are nowhere.
   await tab.open('/health?q=api.token')

@@ -58,7 +58,7 @@ try {
     await page.waitForURL(/\/import\/[0-9a-f]{64}/)
     equal(await count('conversations'), 3, 'conversations')
     equal(await count('messages'), 6, 'messages')
-    check((await page.locator('main').innerText()).includes('2024-04-01 to 2024-04-03'), 'the dates are not said')
+    check((await page.locator('main').innerText()).includes('1 Apr 2024 to 3 Apr 2024'), 'the dates are not said')
     check((await page.locator('main').innerText()).includes('ChatGPT'), 'the format is not said')
     await tab.sweep('found')
     const found = page.url()

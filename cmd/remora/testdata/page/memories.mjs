@@ -71,7 +71,7 @@ await run(async (browser) => {
   await detail.locator('summary').filter({ hasText: 'Edit' }).click()
   await detail.getByLabel('Text').fill('I prefer aisle seats on long flights')
   await detail.getByLabel('Tags').fill('travel, seats')
-  await detail.getByLabel('Why').fill('changed my mind')
+  await detail.getByLabel('Reason').fill('changed my mind')
   await detail.getByRole('button', { name: 'Save' }).click()
   await detail.locator('.memory-text').filter({ hasText: 'aisle seats' }).waitFor()
   await until('the row of what was edited', (all) => all[0]?.includes('aisle seats'))
