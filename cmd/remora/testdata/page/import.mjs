@@ -98,7 +98,7 @@ try {
     for (const [label, want] of [['Memories saved', 2], ['Already known', 2]]) {
       await give(mem0)
       await page.waitForURL(/\/import\/[0-9a-f]{64}/)
-      equal(await count('memories that the tool kept'), 2, 'memories of mem0')
+      equal(await count('Memories kept by the tool'), 2, 'memories of mem0')
       await page.locator('button', { hasText: 'Import it' }).click()
       await page.locator('text=See what was imported').waitFor()
       equal(await count(label), want, label)
