@@ -31,7 +31,7 @@ var (
 	errUploadsFull   = fmt.Errorf("%d files are waiting to be imported already; try again in a few minutes: %w", maxUploads, api.ErrBusy)
 	errUploadRunning = fmt.Errorf("your last file is still being read or imported; wait until it is done: %w", api.ErrBusy)
 	errImportRunning = fmt.Errorf("another import is running; try again when it is done: %w", api.ErrBusy)
-	errClosing       = fmt.Errorf("Remora is stopping: %w", api.ErrBusy)
+	errClosing       = fmt.Errorf("this Remora is stopping: %w", api.ErrBusy)
 )
 
 // States of an upload.
