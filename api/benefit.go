@@ -81,10 +81,10 @@ type Percentiles struct {
 
 // Limits of Benefit.
 const (
-	maxBenefitReceipts = 50_000
-	maxBenefitDays     = 400
-	benefitDays        = 7  // if it is not said since when
-	hourlyHours        = 48 // up to this span the series is hourly
+	maxBenefitReceipts = 50_000 // beyond, Benefit.Partial is set
+	maxBenefitDays     = 400    // a longer span is refused
+	benefitDays        = 7      // the span without BenefitQuestion.Since
+	hourlyHours        = 48     // up to this span the series is hourly
 )
 
 // Statuses of exchanges that count here, as in X-Remora-Status.
@@ -116,6 +116,9 @@ func (s *questions) Benefit(ctx context.Context, p Principal, t Target, q Benefi
 	for _, scope := range scopes {
 		if err := b.read(ctx, scope); err != nil {
 			return Benefit{}, err
+		}
+		if b.left < 0 {
+			break
 		}
 	}
 	out := b.result()
@@ -178,7 +181,7 @@ func (b *benefit) read(ctx context.Context, scope storage.Scope) error {
 		}
 		for i := range page.Records {
 			rec := &page.Records[i]
-			if !receiptID(rec.Key) || !b.filter.covers(rec.Key) {
+			if !receiptID(rec.Key) || !b.filter.timely(rec.Key) {
 				continue
 			}
 			if b.left--; b.left < 0 {
@@ -204,11 +207,11 @@ func commonPrefix(a, b string) string {
 func (b *benefit) add(r *receipt.Receipt) {
 	money := b.moneyOf(r)
 	group := &b.no
-	switch r.Status {
-	case statusInjected, statusReplayed, statusEmpty, statusTimeout, statusUnavailable, statusRejected, statusRepaired:
-		group = &b.on
-	case statusObserved:
+	switch {
+	case r.Status == statusObserved:
 		group = &b.obs
+	case AsksForMemory(r.Status):
+		group = &b.on
 	}
 	b.all.add(r, money)
 	group.add(r, money)

@@ -43,6 +43,16 @@ func (t *sums) add(r *receipt.Receipt, money *Money) {
 	}
 }
 
+// AsksForMemory reports whether an exchange with this status asked for memory,
+// whatever came of it.
+func AsksForMemory(status string) bool {
+	switch status {
+	case statusInjected, statusReplayed, statusEmpty, statusObserved, statusTimeout, statusUnavailable, statusRejected, statusRepaired:
+		return true
+	}
+	return false
+}
+
 // isHit reports whether memory had something for an exchange.
 func isHit(r *receipt.Receipt) bool {
 	switch r.Status {
@@ -64,8 +74,7 @@ func (t *sums) totals() Totals {
 	maps.Copy(out.Statuses, t.statuses)
 	for status, n := range t.statuses {
 		out.Exchanges += n
-		switch status {
-		case statusInjected, statusReplayed, statusEmpty, statusObserved, statusTimeout, statusUnavailable, statusRejected, statusRepaired:
+		if AsksForMemory(status) {
 			out.Asked += n
 		}
 	}

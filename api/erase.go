@@ -26,8 +26,8 @@ type Receipt struct {
 	Note     string         `json:"note"`
 }
 
-const eraseNote = "The data keys are destroyed: what backups hold of this user can't be read with this keyring any more. " +
-	"Keyrings that were exported before hold the keys still. What an upstream was sent is out of reach."
+const eraseNote = "The data keys are destroyed, so copies in backups can't be read with this keyring any more. " +
+	"Keyrings that were exported earlier still hold the keys. What was sent to an upstream can't be called back."
 
 // maxErased bounds the apps and projects that one call erases.
 const maxErased = 10_000

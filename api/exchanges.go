@@ -72,18 +72,11 @@ func (s *questions) Exchanges(ctx context.Context, p Principal, t Target, f Exch
 	if s.Receipts == nil {
 		return out, ErrOff
 	}
-	limit, err := pageSize(limit)
+	chosen, limit, err := f.page(cursor, limit)
 	if err != nil {
 		return out, err
 	}
 	scope, err := s.scope(p, t)
-	if err != nil {
-		return out, err
-	}
-	if cursor != "" && !receiptID(cursor) {
-		return out, invalid("cursor", "is not one of this list")
-	}
-	chosen, err := f.compile()
 	if err != nil {
 		return out, err
 	}
@@ -159,8 +152,9 @@ func (s *questions) takeApart(ctx context.Context, r *receipt.Receipt) error {
 }
 
 // Watch calls seen for each receipt of the principal's that comes and that the
-// filter selects, until ctx ends or seen fails. alive is called once at the beginning, and in between, so
-// that a caller can tell that its reader is still there.
+// filter selects, until ctx ends or seen fails. alive is called once at the
+// beginning, and in between, so that a caller can tell that its reader is still
+// there.
 func (s *questions) Watch(ctx context.Context, p Principal, t Target, f ExchangeFilter, alive func() error, seen func(Exchange) error) error {
 	if s.Receipts == nil {
 		return ErrOff
@@ -169,12 +163,9 @@ func (s *questions) Watch(ctx context.Context, p Principal, t Target, f Exchange
 	if err != nil {
 		return err
 	}
-	want, err := s.partial(p, t)
+	want, err := s.everyone(p, t)
 	if err != nil {
 		return err
-	}
-	if p.Admin && t.Tenant == "" {
-		want.Tenant = ""
 	}
 	receipts, stop, err := s.Receipts.Watch()
 	if err != nil {
@@ -195,7 +186,7 @@ func (s *questions) Watch(ctx context.Context, p Principal, t Target, f Exchange
 				return err
 			}
 		case r := <-receipts:
-			if covered(want.Tenant, r.Scope.Tenant) && covered(want.App, r.Scope.App) && covered(want.Project, r.Scope.Project) && covered(want.User, r.Scope.User) && chosen.matches(&r) {
+			if covers(want, r.Scope) && chosen.matches(&r) {
 				if err := seen(s.showExchange(r)); err != nil {
 					return err
 				}

@@ -172,6 +172,16 @@ func (s *access) partial(p Principal, t Target) (scope storage.Scope, err error)
 	return scope, nil
 }
 
+// everyone is like partial, except that for the admin a target without a tenant
+// means all tenants.
+func (s *access) everyone(p Principal, t Target) (storage.Scope, error) {
+	want, err := s.partial(p, t)
+	if p.Admin && t.Tenant == "" {
+		want.Tenant = ""
+	}
+	return want, err
+}
+
 // places remembers in which scope an id was seen, so that a caller need not
 // name the user again. It holds maxPlaces ids; beyond, the older half goes.
 type places struct {
@@ -215,9 +225,6 @@ func (s *access) locate(ctx context.Context, p Principal, t Target, id string) (
 	if err != nil {
 		return storage.Memory{}, err
 	}
-	covers := func(scope storage.Scope) bool {
-		return covered(want.Tenant, scope.Tenant) && covered(want.App, scope.App) && covered(want.Project, scope.Project) && covered(want.User, scope.User)
-	}
 	try := func(scope storage.Scope) (storage.Memory, bool, error) {
 		m, err := s.Store.Memory(ctx, scope, id)
 		if errors.Is(err, storage.ErrNotFound) || errors.Is(err, storage.ErrInvalid) {
@@ -227,7 +234,7 @@ func (s *access) locate(ctx context.Context, p Principal, t Target, id string) (
 	}
 	var first []storage.Scope
 	if want.Tenant != "" {
-		if scope, ok := s.places.find(want.Tenant, id); ok && covers(scope) {
+		if scope, ok := s.places.find(want.Tenant, id); ok && covers(want, scope) {
 			first = append(first, scope)
 		}
 	}
@@ -248,7 +255,7 @@ func (s *access) locate(ctx context.Context, p Principal, t Target, id string) (
 		}
 		var refs []storage.MemoryRef
 		for _, scope := range page.Scopes {
-			if covers(scope) {
+			if covers(want, scope) {
 				refs = append(refs, storage.MemoryRef{Scope: scope, ID: id})
 			}
 		}
@@ -273,4 +280,9 @@ func (s *access) locate(ctx context.Context, p Principal, t Target, id string) (
 	return storage.Memory{}, ErrNotFound
 }
 
-func covered(want, is string) bool { return want == "" || want == is }
+// covers reports whether a scope has all parts of another, in which "" stands
+// for any.
+func covers(want, scope storage.Scope) bool {
+	same := func(want, is string) bool { return want == "" || want == is }
+	return same(want.Tenant, scope.Tenant) && same(want.App, scope.App) && same(want.Project, scope.Project) && same(want.User, scope.User)
+}

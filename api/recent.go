@@ -35,6 +35,7 @@ type exchangeFilter struct {
 	since, until storage.Time // 0 = any
 }
 
+// compile checks a filter and reads its times.
 func (f ExchangeFilter) compile() (out exchangeFilter, err error) {
 	out.ExchangeFilter = f
 	for _, field := range [...]struct {
@@ -55,8 +56,20 @@ func (f ExchangeFilter) compile() (out exchangeFilter, err error) {
 	return out, err
 }
 
-// covers reports whether a receipt with this id is of the filter's time.
-func (f *exchangeFilter) covers(id string) bool {
+// page checks what a page of receipts is asked for by.
+func (f ExchangeFilter) page(cursor string, limit int) (out exchangeFilter, size int, err error) {
+	if size, err = pageSize(limit); err != nil {
+		return out, 0, err
+	}
+	if cursor != "" && !receiptID(cursor) {
+		return out, 0, invalid("cursor", "is not one of this list")
+	}
+	out, err = f.compile()
+	return out, size, err
+}
+
+// timely reports whether a receipt with this id is of the filter's time.
+func (f *exchangeFilter) timely(id string) bool {
 	return (f.since == 0 || id >= firstID(f.since)) && (f.until == 0 || id < firstID(f.until))
 }
 
@@ -64,7 +77,7 @@ func (f *exchangeFilter) matches(r *receipt.Receipt) bool {
 	differs := func(want, is string) bool { return want != "" && want != is }
 	switch {
 	case differs(f.Conversation, r.Conversation), differs(f.Status, r.Status), differs(f.Model, r.Model),
-		differs(f.Client, r.Client), differs(f.Upstream, r.Upstream), !f.covers(r.ID):
+		differs(f.Client, r.Client), differs(f.Upstream, r.Upstream), !f.timely(r.ID):
 		return false
 	case f.Memory == "":
 		return true
@@ -86,12 +99,9 @@ func firstID(at storage.Time) string { return fmt.Sprintf("x%012x", uint64(at)) 
 // and whether there are more. For the admin, a target without a tenant means
 // all of them.
 func (s *access) reached(ctx context.Context, p Principal, t Target, limit int) (scopes []storage.Scope, more bool, err error) {
-	want, err := s.partial(p, t)
+	want, err := s.everyone(p, t)
 	if err != nil {
 		return nil, false, err
-	}
-	if p.Admin && t.Tenant == "" {
-		want.Tenant = ""
 	}
 	if want.Validate() == nil { // all parts are named
 		return []storage.Scope{want}, false, nil
@@ -101,8 +111,7 @@ func (s *access) reached(ctx context.Context, p Principal, t Target, limit int) 
 			return nil, false, err
 		}
 		for _, scope := range page.Scopes {
-			if !covered(want.Tenant, scope.Tenant) || !covered(want.App, scope.App) || !covered(want.Project, scope.Project) ||
-				!covered(want.User, scope.User) {
+			if !covers(want, scope) {
 				continue
 			}
 			if len(scopes) == limit {
@@ -130,14 +139,7 @@ func (s *questions) Recent(
 	if s.Receipts == nil {
 		return out, ErrOff
 	}
-	limit, err := pageSize(limit)
-	if err != nil {
-		return out, err
-	}
-	if cursor != "" && !receiptID(cursor) {
-		return out, invalid("cursor", "is not one of this list")
-	}
-	chosen, err := f.compile()
+	chosen, limit, err := f.page(cursor, limit)
 	if err != nil {
 		return out, err
 	}
@@ -180,7 +182,7 @@ func (s *questions) recentKeys(
 			return nil, err
 		}
 		for _, id := range ids {
-			if receiptID(id) && (cursor == "" || id < cursor) && f.covers(id) {
+			if receiptID(id) && (cursor == "" || id < cursor) && f.timely(id) {
 				keys = append(keys, recentKey{id, i})
 			}
 		}

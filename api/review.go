@@ -286,15 +286,10 @@ func (s *memories) AnswerForget(ctx context.Context, p Principal, t Target, id s
 	if err != nil {
 		return out, err
 	}
-	pending, err := s.Pipeline.PendingForgets(ctx, scope)
+	meant, err := s.pendingForget(ctx, scope, id)
 	if err != nil {
 		return out, err
 	}
-	i := slices.IndexFunc(pending, func(f persist.PendingForget) bool { return f.ID == id })
-	if i < 0 {
-		return out, ErrNotFound
-	}
-	meant := pending[i].Memories
 	for n, given := range ids {
 		if !slices.Contains(meant, given) {
 			return out, invalid(fmt.Sprintf("ids[%d]", n), "is not one of the request's memories")
@@ -304,16 +299,39 @@ func (s *memories) AnswerForget(ctx context.Context, p Principal, t Target, id s
 		meant = ids
 	}
 	if forget && len(meant) > 0 {
-		gone, err := s.Pipeline.Discard(ctx, scope, persist.Cause{By: p.By, Why: "the user asked for it"}, meant...)
-		if err != nil && !errors.Is(err, storage.ErrNotFound) { // they may be gone already
+		if out, err = s.grantForget(ctx, scope, p, meant); err != nil {
 			return out, err
-		}
-		for i := range gone {
-			out.Deleted = append(out.Deleted, gone[i].ID)
-		}
-		if len(gone) > 0 {
-			out.UndoUntil = stamp(storage.TimeOf(s.Now().Add(persist.UndoTime)))
 		}
 	}
 	return out, s.Pipeline.DismissForget(ctx, scope, id)
+}
+
+// pendingForget returns the ids of the memories that a request to forget names.
+func (s *memories) pendingForget(ctx context.Context, scope storage.Scope, id string) ([]string, error) {
+	pending, err := s.Pipeline.PendingForgets(ctx, scope)
+	if err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(pending, func(f persist.PendingForget) bool { return f.ID == id })
+	if i < 0 {
+		return nil, ErrNotFound
+	}
+	return pending[i].Memories, nil
+}
+
+// grantForget deletes what a user asked to be forgotten. Some of it, or all, may
+// be gone already.
+func (s *memories) grantForget(ctx context.Context, scope storage.Scope, p Principal, ids []string) (Removed, error) {
+	out := Removed{Deleted: []string{}}
+	gone, err := s.Pipeline.Discard(ctx, scope, persist.Cause{By: p.By, Why: "the user asked for it"}, ids...)
+	if err != nil && !errors.Is(err, storage.ErrNotFound) {
+		return out, err
+	}
+	for i := range gone {
+		out.Deleted = append(out.Deleted, gone[i].ID)
+	}
+	if len(gone) > 0 {
+		out.UndoUntil = stamp(storage.TimeOf(s.Now().Add(persist.UndoTime)))
+	}
+	return out, nil
 }

@@ -41,12 +41,9 @@ func (s *access) Users(ctx context.Context, p Principal, t Target, after string,
 	if err != nil {
 		return Users{}, err
 	}
-	want, err := s.partial(p, t)
+	want, err := s.everyone(p, t)
 	if err != nil {
 		return Users{}, err
-	}
-	if p.Admin && t.Tenant == "" {
-		want.Tenant = ""
 	}
 	out := Users{Users: []User{}}
 	for len(out.Users) < limit {
@@ -55,7 +52,7 @@ func (s *access) Users(ctx context.Context, p Principal, t Target, after string,
 			return Users{}, cursorError(err, after)
 		}
 		for _, scope := range page.Scopes {
-			if !covered(want.Tenant, scope.Tenant) || !covered(want.App, scope.App) || !covered(want.Project, scope.Project) || !covered(want.User, scope.User) {
+			if !covers(want, scope) {
 				continue
 			}
 			d, err := s.Store.Digest(ctx, scope)
@@ -95,7 +92,7 @@ func (s *access) scopesOf(ctx context.Context, p Principal, t Target, limit int)
 			return nil, err
 		}
 		for _, scope := range page.Scopes {
-			if covered(want.Tenant, scope.Tenant) && covered(want.App, scope.App) && covered(want.Project, scope.Project) && covered(want.User, scope.User) {
+			if covers(want, scope) {
 				if out = append(out, scope); len(out) == limit {
 					return out, nil
 				}

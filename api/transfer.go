@@ -364,7 +364,7 @@ func (s *intake) Export(ctx context.Context, p Principal, t Target, format strin
 			return err
 		}
 		for _, scope := range page.Scopes {
-			if !covered(want.Tenant, scope.Tenant) || !covered(want.App, scope.App) || !covered(want.Project, scope.Project) || !covered(want.User, scope.User) {
+			if !covers(want, scope) {
 				continue
 			}
 			if err := w.scope(ctx, scope); err != nil {

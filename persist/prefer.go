@@ -9,8 +9,8 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// ErrCurrent: nothing took the place of the memory, or it is no fact. It wraps
-// storage.ErrInvalid.
+// ErrCurrent reports that nothing took the place of a memory, or that it is no
+// fact. It wraps storage.ErrInvalid.
 var ErrCurrent = fmt.Errorf("no fact that another took the place of: %w", storage.ErrInvalid)
 
 // preferGroup is the prefix of the groups of revisions that a preference

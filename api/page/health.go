@@ -57,27 +57,25 @@ type ownCounts struct {
 	Receipts bool // are kept
 }
 
-// health shows how the program does.
-func (c *call) health() error {
+// showHealth shows how the program does.
+func showHealth(c *call) error {
 	b, err := c.begin("Health", "health")
-	if kind, _ := api.Kind(err); err != nil && kind != "unavailable" { // a closed store is what this view reports
+	if err != nil && !isOf(err, "unavailable") { // a closed store is what this view reports
 		return err
 	}
 	q := c.r.URL.Query()
 	v := healthView{base: b, Query: strings.TrimSpace(q.Get("q")), Changed: q.Get("changed") == "1", At: c.now().UTC().Format(time.RFC3339), Go: runtime.Version()}
 	v.Metrics, err = c.service.Metrics(c.ctx, c.p)
-	kind, _ := api.Kind(err)
 	switch {
 	case errors.Is(err, api.ErrForbidden):
-		return v.answerOwn(c)
-	case err != nil && kind != "unavailable":
+		return v.showOwn(c)
+	case err != nil && !isOf(err, "unavailable"):
 		return err
 	case err != nil:
 		v.Metrics.Memories.Total = -1
 	}
 	v.fill()
-	target := c.r.Header.Get("Hx-Target")
-	if c.partial() && strings.HasSuffix(target, "#numbers") {
+	if c.wants("numbers") {
 		c.renderPart("health", "numbers", v)
 		return nil
 	}
@@ -87,7 +85,7 @@ func (c *call) health() error {
 	}
 	v.All = len(all)
 	v.Groups, v.Shown = settingsOf(all, v.Query, v.Changed)
-	if c.partial() && strings.HasSuffix(target, "#found") {
+	if c.wants("found") {
 		c.renderPart("health", "found", v)
 		return nil
 	}
@@ -194,8 +192,10 @@ func verdictOf(m *api.Metrics) verdict {
 func pathTroubles(m *api.Metrics) (out []trouble) {
 	n := m.System.Requests
 	asked := int64(0)
-	for _, status := range [...]string{"injected", "replayed", "repaired", "empty", "observed", "timeout", "unavailable", "rejected"} {
-		asked += n[status]
+	for status, count := range n {
+		if api.AsksForMemory(status) {
+			asked += count
+		}
 	}
 	if failures := m.System.Index["failures"]; failures > 0 {
 		out = append(out, trouble{"warn", plural(failures, "index", "indexes") + " of a user could not be loaded.", "Requests of that user passed without memory. “remora verify” checks the store."})
@@ -320,9 +320,12 @@ func codeOf(doc string) (out []span) {
 	return out
 }
 
-// answerOwn shows somebody who is not the admin what is theirs.
-func (v *healthView) answerOwn(c *call) error {
-	own := ownCounts{Days: 7}
+// ownDays is the span that a person's own requests are counted over.
+const ownDays = 7
+
+// showOwn shows somebody who is not the admin what is theirs.
+func (v *healthView) showOwn(c *call) error {
+	own := ownCounts{Days: ownDays}
 	for _, state := range [...]struct{ name, meaning, tone string }{
 		{api.StateCurrent, "can be recalled", "good"}, {api.StateSuperseded, "a later statement holds", ""}, {api.StateQuarantined, "not recalled until somebody has looked at it", "warn"},
 	} {
@@ -335,7 +338,8 @@ func (v *healthView) answerOwn(c *call) error {
 		}
 		own.States = append(own.States, tally{Name: state.name, Meaning: state.meaning, Tone: state.tone, Count: int64(n)})
 	}
-	b, err := c.service.Benefit(c.ctx, c.p, c.whose, api.BenefitQuestion{})
+	since := c.now().AddDate(0, 0, -ownDays).UTC().Format(time.RFC3339)
+	b, err := c.service.Benefit(c.ctx, c.p, c.whose, api.BenefitQuestion{Since: since})
 	if err != nil && !errors.Is(err, api.ErrOff) {
 		return err
 	}

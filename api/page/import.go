@@ -16,9 +16,6 @@ import (
 	"github.com/remora-proxy/remora/persist/facts"
 )
 
-// importCall is a request to the import.
-type importCall struct{ *call }
-
 // importView asks for an export of another tool.
 type importView struct {
 	base
@@ -57,20 +54,21 @@ func toolName(format string) string {
 	return tools[i].Name
 }
 
-func (c importCall) owner() owner { return owner{c.session, c.p} }
+// uploader returns who sends an upload, or asks for one.
+func uploader(c *call) owner { return owner{c.session, c.p} }
 
-// imports asks for an export.
-func (c importCall) imports() error {
-	v, err := c.importForm()
+// showImport asks for an export.
+func showImport(c *call) error {
+	v, err := importForm(c)
 	if err != nil {
 		return err
 	}
-	v.Last = c.uploads.last(c.owner())
+	v.Last = c.uploads.last(uploader(c))
 	c.render(http.StatusOK, "import", v)
 	return nil
 }
 
-func (c importCall) importForm() (importView, error) {
+func importForm(c *call) (importView, error) {
 	b, err := c.begin("Import", "import")
 	return importView{base: b, Tools: tools, For: b.Whose.User, Fixed: c.p.User != ""}, err
 }
@@ -94,7 +92,7 @@ func (importView) Max() int { return api.MaxImport }
 // Where returns the path of an upload's own view.
 func (v importView) Where() string { return v.Link("/import/" + v.Last.id) }
 
-// Running, Over and Name are of an upload, for templates.
+// Running reports whether an upload is being imported.
 func (up *upload) Running() bool { return up.state == uploadRunning }
 
 // Over reports whether an upload has been imported.
@@ -103,10 +101,10 @@ func (up *upload) Over() bool { return up.state == uploadDone }
 // Name returns the name of an upload's file.
 func (up *upload) Name() string { return up.name }
 
-// upload takes an export, counts what is in it, and leads to the view that asks
-// whether to import it.
-func (c importCall) upload() error {
-	up, err := c.receive()
+// takeUpload takes an export, counts what is in it, and leads to the view that
+// asks whether to import it.
+func takeUpload(c *call) error {
+	up, err := receive(c)
 	if err == nil {
 		return c.redirect(base{Whose: up.whose}.Link("/import/" + up.id))
 	}
@@ -114,7 +112,7 @@ func (c importCall) upload() error {
 	if status == http.StatusInternalServerError {
 		c.log.Error("an upload failed", "request", c.w.Header().Get(request.HeaderID), "error", err)
 	}
-	v, failed := c.importForm()
+	v, failed := importForm(c)
 	if failed != nil {
 		return failed
 	}
@@ -155,7 +153,7 @@ var (
 )
 
 // receive reads the form, and counts what is in its file.
-func (c importCall) receive() (*upload, error) {
+func receive(c *call) (*upload, error) {
 	c.r.Form = url.Values{}
 	if c.r.ContentLength > api.MaxImport+maxForm {
 		return nil, api.ErrTooLarge
@@ -165,7 +163,7 @@ func (c importCall) receive() (*upload, error) {
 	if err != nil {
 		return nil, &api.FieldError{Field: "body", Why: "is no form that can be read"}
 	}
-	up, err := c.uploads.reserve(c.owner(), c.whose, "")
+	up, err := c.uploads.reserve(uploader(c), c.whose, "")
 	if err != nil {
 		return nil, err
 	}
@@ -175,7 +173,7 @@ func (c importCall) receive() (*upload, error) {
 			c.uploads.drop(up)
 		}
 	}()
-	found, err := c.take(up, parts)
+	found, err := takeParts(c, up, parts)
 	if err != nil {
 		return nil, err
 	}
@@ -184,16 +182,16 @@ func (c importCall) receive() (*upload, error) {
 	return up, nil
 }
 
-// take saves the file of a form, reads its other fields and counts what is in
-// the file.
-func (c importCall) take(up *upload, parts *multipart.Reader) (found api.ImportReport, err error) {
+// takeParts saves the file of a form, reads its other fields and counts what is
+// in the file.
+func takeParts(c *call, up *upload, parts *multipart.Reader) (found api.ImportReport, err error) {
 	for range maxParts {
 		part, err := parts.NextPart()
 		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err == nil {
-			err = c.takePart(up, part)
+			err = takePart(c, up, part)
 		} else {
 			err = errBroken
 		}
@@ -212,10 +210,10 @@ func (c importCall) take(up *upload, parts *multipart.Reader) (found api.ImportR
 		return found, err
 	}
 	c.whose = up.whose
-	return c.importer(up, true)(c.ctx, up.file.Path, nil)
+	return importerOf(c, up, true)(c.ctx, up.file.Path, nil)
 }
 
-func (c importCall) takePart(up *upload, part *multipart.Part) (err error) {
+func takePart(c *call, up *upload, part *multipart.Part) (err error) {
 	switch {
 	case part.FormName() != "file":
 		text, err := io.ReadAll(io.LimitReader(part, maxPartField))
@@ -232,8 +230,8 @@ func (c importCall) takePart(up *upload, part *multipart.Part) (err error) {
 	return err
 }
 
-// importer returns what reads an upload. With dry it stores nothing.
-func (c importCall) importer(up *upload, dry bool) importer {
+// importerOf returns what reads an upload. With dry it stores nothing.
+func importerOf(c *call, up *upload, dry bool) importer {
 	service, p, whose, options := c.service, c.p, up.whose, api.ImportOptions{Format: up.format, DryRun: dry}
 	return func(ctx context.Context, path string, progress func(api.ImportReport)) (api.ImportReport, error) {
 		fsys, closer, err := imports.Open(path)
@@ -246,13 +244,13 @@ func (c importCall) importer(up *upload, dry bool) importer {
 }
 
 // runImport imports an upload, or throws it away.
-func (c importCall) runImport() error {
+func runImport(c *call) error {
 	form, err := c.form()
 	if err != nil {
 		return err
 	}
 	id := c.r.PathValue("id")
-	up, err := c.uploads.find(id, c.owner())
+	up, err := c.uploads.find(id, uploader(c))
 	if err != nil {
 		return err
 	}
@@ -260,14 +258,14 @@ func (c importCall) runImport() error {
 	to := b.Link("/import/" + id)
 	switch form.Get("do") {
 	case "import":
-		err = c.uploads.start(id, c.owner(), c.importer(&up, false), c.now)
+		err = c.uploads.start(id, uploader(c), importerOf(c, &up, false), c.now)
 	case "discard":
-		if err = c.uploads.discard(id, c.owner()); err == nil {
+		if err = c.uploads.discard(id, uploader(c)); err == nil {
 			c.session.say(flash{Text: "The file was removed. Nothing was imported."})
 			to = b.Link("/import")
 		}
 	default:
-		err = &api.FieldError{Field: "do", Why: "names nothing that can be done"}
+		err = errDo
 	}
 	if errors.Is(err, api.ErrBusy) {
 		c.session.say(flash{Text: complaint(err), Bad: true})
@@ -288,9 +286,9 @@ type importingView struct {
 	Problem string
 }
 
-// importState shows an upload.
-func (c importCall) importState() error {
-	up, err := c.uploads.find(c.r.PathValue("id"), c.owner())
+// showUpload shows an upload.
+func showUpload(c *call) error {
+	up, err := c.uploads.find(c.r.PathValue("id"), uploader(c))
 	if err != nil {
 		return err
 	}
@@ -313,7 +311,7 @@ func (c importCall) importState() error {
 // Self returns the path of the view.
 func (v importingView) Self() string { return v.Link("/import/" + v.id) }
 
-// Found and Done are the counts of the export and of its import.
+// Found returns what is in the export.
 func (v importingView) Found() api.ImportReport { return v.found }
 
 // Done returns what has become of the export so far.

@@ -1,17 +1,12 @@
 package page
 
 import (
-	"bytes"
-	"context"
 	"errors"
-	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/remora-proxy/remora/api"
 )
@@ -52,11 +47,6 @@ const (
 	// choicePage is how many of the newest exchanges tell which models and
 	// clients can be chosen.
 	choicePage = 200
-	// missedPage bounds the exchanges that a stream looks at for what was
-	// missed. If more have come, the browser is told to read the list again.
-	missedPage = 200
-	// missedSlack is how long an exchange that has ended may take to be kept.
-	missedSlack = 5 * time.Second
 )
 
 func liveFilterOf(q url.Values) liveFilter {
@@ -83,11 +73,11 @@ func showLive(c *call) error {
 	if err := v.fill(c, q.Get("cursor")); err != nil {
 		return err
 	}
-	switch target := c.r.Header.Get("Hx-Target"); {
+	switch {
 	case c.partial() && v.Older:
 		c.renderPart("live", "exchange-rows", v)
 		return nil
-	case c.partial() && strings.HasSuffix(target, "#live-list"):
+	case c.wants("live-list"):
 		c.renderPart("live", "live-list", v)
 		return nil
 	}
@@ -97,7 +87,8 @@ func showLive(c *call) error {
 }
 
 // liveTarget returns whose exchanges are listed. Parts by which people can't be
-// told apart are left out, so that another user can be named without them.
+// told apart are left out, so that another user can be named without them. The
+// tenant stays where people are not known.
 func liveTarget(asked api.Target, people []api.User, more bool) api.Target {
 	const ordinary = "default"
 	if asked.App == ordinary {
@@ -107,7 +98,7 @@ func liveTarget(asked api.Target, people []api.User, more bool) api.Target {
 		asked.Project = ""
 	}
 	elsewhere := func(u api.User) bool { return u.Tenant != asked.Tenant }
-	if !more && !slices.ContainsFunc(people, elsewhere) {
+	if len(people) > 0 && !more && !slices.ContainsFunc(people, elsewhere) {
 		asked.Tenant = ""
 	}
 	return asked
@@ -115,12 +106,11 @@ func liveTarget(asked api.Target, people []api.User, more bool) api.Target {
 
 func (v *liveView) fill(c *call, cursor string) error {
 	page, err := c.service.Recent(c.ctx, c.p, v.Of, v.Filter.exchanges(), cursor, livePage)
-	kind, _ := api.Kind(err)
 	switch {
 	case errors.Is(err, api.ErrOff):
 		v.Off = true
 		return nil
-	case err != nil && kind == "invalid" && !(v.Older && c.partial()): // which has no place for it
+	case isOf(err, "invalid") && !(v.Older && c.partial()): // which has no place for it
 		v.Problem = sentence(api.Detail(err))
 		return nil
 	case err != nil:
@@ -163,13 +153,7 @@ func (v liveView) Everybody() bool { return v.Of.User == "" }
 // Elsewhere returns the parts of whose exchanges these are that no field of the
 // form shows.
 func (v liveView) Elsewhere() map[string]string {
-	out := map[string]string{}
-	for name, part := range map[string]string{"tenant": v.Of.Tenant, "project": v.Of.Project, "app": v.Of.App} {
-		if part != "" {
-			out[name] = part
-		}
-	}
-	return out
+	return base{Whose: api.Target{Tenant: v.Of.Tenant, Project: v.Of.Project, App: v.Of.App}}.Fields()
 }
 
 // Narrow reports whether the list is limited to less than everything.
@@ -177,11 +161,7 @@ func (v liveView) Narrow() bool { return v.Of != api.Target{} || v.Filter != liv
 
 func (v liveView) query() url.Values {
 	q := targetQuery(v.Of)
-	for name, value := range map[string]string{"status": v.Filter.Status, "model": v.Filter.Model, "client": v.Filter.Client} {
-		if value != "" {
-			q.Set(name, value)
-		}
-	}
+	setKnown(q, map[string]string{"status": v.Filter.Status, "model": v.Filter.Model, "client": v.Filter.Client})
 	return q
 }
 
@@ -232,146 +212,4 @@ func given(x *api.Exchange) (n int) {
 		n += len(x.Inserted[i].Spans)
 	}
 	return n
-}
-
-// streamLive streams exchanges as server-sent events named exchange: the id is the
-// receipt's, the data a row of the list. An event named relist says that more
-// was missed than is sent.
-func streamLive(c *call) error {
-	s := &liveStream{call: c, filter: liveFilterOf(c.r.URL.Query()).exchanges(), sent: map[string]bool{}}
-	s.after = c.r.Header.Get("Last-Event-ID")
-	if s.after == "" {
-		s.after = c.r.URL.Query().Get("after")
-	}
-	err := c.service.Watch(c.ctx, c.p, c.whose, s.filter, s.alive, func(x api.Exchange) error { return s.show(&x) })
-	if s.alives > 0 || errors.Is(err, context.Canceled) {
-		return nil
-	}
-	return err
-}
-
-// liveStream is one browser that watches exchanges.
-type liveStream struct {
-	*call
-	filter api.ExchangeFilter
-	after  string          // the last exchange that the browser has, "" = those of its list
-	sent   map[string]bool // ids; nil = it is not needed any more
-	alives int
-}
-
-// alive is called once when nothing is missed any more, and then in between.
-// What came before is looked for then, and once more the next time: a receipt
-// that was on its way into the store the first time is there.
-func (s *liveStream) alive() error {
-	if err := s.authenticate(); err != nil { // the session may have ended
-		return err
-	}
-	if s.alives++; s.alives == 1 {
-		s.w.Header().Set("Content-Type", "text/event-stream")
-		s.w.Header().Set("Cache-Control", "no-store")
-		s.w.WriteHeader(http.StatusOK)
-	}
-	if err := s.flush(": alive\n\n"); err != nil {
-		return err
-	}
-	switch {
-	case s.alives > 2:
-		return nil
-	case s.alives == 2:
-		defer func() { s.sent = nil }()
-	}
-	return s.sendMissed()
-}
-
-// sendMissed sends what came between the browser's list, or the last exchange
-// that it has, and now.
-func (s *liveStream) sendMissed() error {
-	since, err := strconv.ParseInt(s.r.URL.Query().Get("since"), 10, 64)
-	if err != nil && s.after == "" {
-		return nil
-	}
-	page, err := s.service.Recent(s.ctx, s.p, s.whose, s.filter, "", missedPage)
-	if err != nil {
-		return err
-	}
-	list := page.Exchanges
-	if s.after != "" {
-		since = startOf(s.after)
-		for i := range list {
-			if list[i].ID == s.after {
-				since = endOf(&list[i])
-			}
-		}
-	}
-	since -= missedSlack.Milliseconds()
-	if n := len(list); s.after != "" && page.Next != "" && n > 0 && int64(list[n-1].At) > since {
-		return s.flush("event: relist\ndata:\n\n")
-	}
-	for i := range slices.Backward(list) {
-		if x := &list[i]; endOf(x) >= since && !s.sent[x.ID] {
-			if err := s.show(x); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// endOf returns when an exchange was over, in milliseconds. Receipts come in
-// that order, and are listed by when exchanges began.
-func endOf(x *api.Exchange) int64 { return int64(x.At) + x.Times.Total/1000 }
-
-// startOf returns the time in a receipt's id, 0 if it has none.
-func startOf(id string) int64 {
-	const digits = 12
-	if len(id) <= digits {
-		return 0
-	}
-	at, err := strconv.ParseInt(id[1:1+digits], 16, 64)
-	if err != nil {
-		return 0
-	}
-	return at
-}
-
-func (s *liveStream) show(x *api.Exchange) error {
-	var row, event bytes.Buffer
-	if err := s.views["live"].ExecuteTemplate(&row, "exchange-row", exchangeRow{Exchange: *x, New: true}); err != nil {
-		return errors.New("a template failed") // the error may quote what was said
-	}
-	if s.sent != nil {
-		s.sent[x.ID] = true
-	}
-	writeEvent(&event, "exchange", x.ID, strings.TrimSpace(row.String()))
-	return s.flush(event.String())
-}
-
-func (s *liveStream) flush(text string) error {
-	if _, err := io.WriteString(s.w, text); err != nil {
-		return err
-	}
-	return http.NewResponseController(s.w).Flush()
-}
-
-// newlines are what ends a line in a stream of events.
-var newlines = strings.NewReplacer("\r\n", "\n", "\r", "\n")
-
-// writeEvent writes one server-sent event. Each line of the data gets a field of
-// its own; the browser puts them together again with newlines between.
-func writeEvent(w *bytes.Buffer, event, id, data string) {
-	fmt.Fprintf(w, "id: %s\nevent: %s\n", oneLine(id), oneLine(event))
-	for line := range strings.SplitSeq(newlines.Replace(data), "\n") {
-		w.WriteString("data: " + line + "\n")
-	}
-	w.WriteByte('\n')
-}
-
-// oneLine leaves out what would end a field.
-func oneLine(text string) string {
-	return strings.Map(func(r rune) rune {
-		if r == '\r' || r == '\n' || r == 0 {
-			return -1
-		}
-		return r
-	}, text)
 }

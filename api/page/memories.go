@@ -1,6 +1,7 @@
 package page
 
 import (
+	"cmp"
 	"net/http"
 	"net/url"
 	"slices"
@@ -104,9 +105,9 @@ const (
 	maxFound = 100
 )
 
-// memories lists memories: those that match a query as recall ranks them, or
-// the newest first.
-func (c *call) memories() error {
+// showMemories lists memories: those that match a query as recall ranks them,
+// or the newest first.
+func showMemories(c *call) error {
 	b, err := c.begin("Memories", "memories")
 	if err != nil {
 		return err
@@ -114,26 +115,26 @@ func (c *call) memories() error {
 	q := c.r.URL.Query()
 	v := memoriesView{base: b, Filter: filterOf(q)}
 	if c.partial() && q.Get("part") == "sources" {
-		return c.listSources(v)
+		return showSources(c, v)
 	}
-	if err := c.fillMemories(&v, q.Get("cursor")); err != nil {
-		if kind, _ := api.Kind(err); kind != "invalid" {
+	if err := v.fill(c, q.Get("cursor")); err != nil {
+		if !isOf(err, "invalid") || c.nobody(err) {
 			return err
 		}
 		v.Problem = sentence(api.Detail(err))
 	}
-	switch target := c.r.Header.Get("Hx-Target"); {
+	switch {
 	case c.partial() && q.Get("cursor") != "":
 		c.renderPart("memories", "rows", v)
 		return nil
-	case c.partial() && strings.HasSuffix(target, "#results"):
+	case c.wants("results"):
 		c.renderPart("memories", "results", v)
 		return nil
 	}
 	if id := q.Get("id"); id != "" {
 		if m, err := c.service.Get(c.ctx, c.p, c.whose, id, true); err == nil {
 			v.Selected = &memoryView{base: b, Memory: m}
-			if err := c.fillHistory(v.Selected); err != nil {
+			if err := v.Selected.fillHistory(c); err != nil {
 				return err
 			}
 		}
@@ -142,9 +143,9 @@ func (c *call) memories() error {
 	return nil
 }
 
-// listSources answers with the choices for the filter by source. Finding them
+// showSources answers with the choices for the filter by source. Finding them
 // reads all memories, so that it waits until somebody opens the filters.
-func (c *call) listSources(v memoriesView) error {
+func showSources(c *call, v memoriesView) error {
 	found, err := c.service.Sources(c.ctx, c.p, c.whose)
 	if err != nil {
 		return err
@@ -156,7 +157,7 @@ func (c *call) listSources(v memoriesView) error {
 	return nil
 }
 
-func (c *call) fillMemories(v *memoriesView, cursor string) error {
+func (v *memoriesView) fill(c *call, cursor string) error {
 	f := v.Filter.list(c.now())
 	if !v.Filter.searches() {
 		page, err := c.service.List(c.ctx, c.p, c.whose, f, cursor, pageSize)
@@ -178,13 +179,13 @@ func (c *call) fillMemories(v *memoriesView, cursor string) error {
 		v.Items = append(v.Items, item{r.Memory, r.Score})
 	}
 	if v.Filter.Unused {
-		return c.dropUsed(v)
+		return v.dropUsed(c)
 	}
 	return nil
 }
 
 // dropUsed leaves only the memories that were never inserted.
-func (c *call) dropUsed(v *memoriesView) error {
+func (v *memoriesView) dropUsed(c *call) error {
 	for i := range v.Items {
 		m, err := c.service.Get(c.ctx, c.p, c.whose, v.Items[i].ID, false)
 		if err != nil {
@@ -205,7 +206,7 @@ func (v memoriesView) MoreLink() string {
 
 // ItemLink returns the path of a memory's own view.
 func (v memoriesView) ItemLink(m api.Memory) string {
-	return v.Link("/memories/" + url.PathEscape(m.ID))
+	return v.Link(memoryPath(m.ID))
 }
 
 // Selects reports whether a memory is the one next to the list.
@@ -216,11 +217,7 @@ func (v memoriesView) Selects(m api.Memory) bool {
 func (v memoriesView) query() url.Values {
 	q := targetQuery(v.Whose)
 	f := v.Filter
-	for name, value := range map[string]string{"q": f.Query, "source": f.Source, "tag": f.Tag, "age": f.Age} {
-		if value != "" {
-			q.Set(name, value)
-		}
-	}
+	setKnown(q, map[string]string{"q": f.Query, "source": f.Source, "tag": f.Tag, "age": f.Age})
 	q["kind"], q["state"] = f.Kinds, f.States
 	if f.Unused {
 		q.Set("used", "never")
@@ -232,23 +229,22 @@ func (v memoriesView) query() url.Values {
 }
 
 // addMemory saves a fact that somebody types.
-func (c *call) addMemory() error {
+func addMemory(c *call) error {
 	form, err := c.form()
 	if err != nil {
 		return err
 	}
-	added, err := c.service.Add(c.ctx, c.p, c.whose, api.Draft{Text: form.Get("text"), Tags: tagsOf(form.Get("tags"))}, "page")
+	added, err := c.service.Add(c.ctx, c.p, c.whose, api.Draft{Text: typed(form.Get("text")), Tags: tagsOf(form.Get("tags"))}, "page")
 	if err != nil {
-		c.session.say(flash{Text: sentence(api.Detail(err)), Bad: true})
-		return c.redirect(form.Get("return"))
+		return c.report(flash{}, err, form.Get("return"))
 	}
-	said := map[string]string{"known": "That is known already.", "superseded": "Saved, in place of an older statement.", "forgotten": "That was forgotten later, and was not saved."}[added.Event]
-	if said == "" {
-		said = "Saved."
-	}
-	c.session.say(flash{Text: said})
-	to := base{Whose: c.whose}.Link("/memories", "id", added.Memory.ID)
-	return c.redirect(to)
+	done := flash{Text: cmp.Or(addedNames[added.Event], "Saved.")}
+	return c.report(done, nil, base{Whose: c.whose}.Link("/memories", "id", added.Memory.ID))
+}
+
+// addedNames say what became of a fact that was added, if it is not a new one.
+var addedNames = map[string]string{
+	"known": "That is known already.", "superseded": "Saved, in place of an older statement.", "forgotten": "That was forgotten later, and was not saved.",
 }
 
 // tagsOf reads tags with commas between them.

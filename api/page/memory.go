@@ -3,15 +3,10 @@ package page
 import (
 	"errors"
 	"net/http"
-	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 
-	"github.com/sergi/go-diff/diffmatchpatch"
-
 	"github.com/remora-proxy/remora/api"
-	"github.com/remora-proxy/remora/persist"
 	"github.com/remora-proxy/remora/storage"
 )
 
@@ -47,22 +42,6 @@ func (v memoryView) Undo() string {
 	return ""
 }
 
-// change is a change of a memory as a difference.
-type change struct {
-	api.Change
-	Text   []edit // nil = the text stayed
-	Fields []field
-}
-
-// edit is a part of a text before and after a change.
-type edit struct {
-	Op   string // ins, del or same
-	Text string
-}
-
-// field is what else a change has changed.
-type field struct{ Name, Before, After string }
-
 // Has reports whether the memory has a tag.
 func (v memoryView) Has(tag string) bool { return slices.Contains(v.Memory.Tags, tag) }
 
@@ -82,44 +61,53 @@ func (v memoryView) Text() string {
 }
 
 // Action returns the path that changes are sent to.
-func (v memoryView) Action() string { return v.Link("/memories/" + url.PathEscape(v.Memory.ID)) }
+func (v memoryView) Action() string { return v.Link(memoryPath(v.Memory.ID)) }
 
-// Own returns whose memory it is.
+// own returns whose memory it is.
 func own(m *api.Memory) api.Target {
 	return api.Target{Tenant: m.Tenant, App: m.App, Project: m.Project, User: m.User}
 }
 
-// memory shows one memory.
-func (c *call) memory() error {
+// showMemory shows one memory.
+func showMemory(c *call) error {
 	m, err := c.service.Get(c.ctx, c.p, c.whose, c.r.PathValue("id"), true)
 	if err != nil {
 		return err
 	}
 	c.whose = own(&m)
-	if c.partial() && strings.HasSuffix(c.r.Header.Get("Hx-Target"), "#detail") {
-		v := memoryView{base: base{Whose: c.whose, Path: c.r.URL.RequestURI()}, Memory: m}
-		if err := c.fillHistory(&v); err != nil {
-			return err
-		}
-		c.renderPart("memory", "detail", v)
-		return nil
+	v := memoryView{Memory: m, Revealed: c.r.URL.Query().Get("originals") == "1"}
+	if c.wants("detail") {
+		return v.showPart(c, "detail")
 	}
-	b, err := c.begin("Memory", "memories")
-	if err != nil {
+	return v.showWhole(c, http.StatusOK)
+}
+
+// showPart answers with a part of the view, which has no more than the history.
+func (v *memoryView) showPart(c *call, part string) error {
+	v.Whose, v.Path = c.whose, c.r.URL.RequestURI()
+	if err := v.fillHistory(c); err != nil {
 		return err
 	}
-	v := memoryView{base: b, Memory: m, Whole: true, Revealed: c.r.URL.Query().Get("originals") == "1"}
-	if err := c.fillMemory(&v); err != nil {
+	c.renderPart("memory", part, v)
+	return nil
+}
+
+func (v *memoryView) showWhole(c *call, status int) (err error) {
+	if v.base, err = c.begin("Memory", "memories"); err != nil {
 		return err
 	}
-	c.render(http.StatusOK, "memory", v)
+	v.Whole = true
+	if err := v.fill(c); err != nil {
+		return err
+	}
+	c.render(status, "memory", v)
 	return nil
 }
 
 // maxUses is how many exchanges the view of a memory lists.
 const maxUses = 20
 
-func (c *call) fillHistory(v *memoryView) error {
+func (v *memoryView) fillHistory(c *call) error {
 	history, err := c.service.History(c.ctx, c.p, c.whose, v.Memory.ID)
 	if err != nil {
 		return err
@@ -128,8 +116,8 @@ func (c *call) fillHistory(v *memoryView) error {
 	return nil
 }
 
-func (c *call) fillMemory(v *memoryView) error {
-	err := c.fillHistory(v)
+func (v *memoryView) fill(c *call) error {
+	err := v.fillHistory(c)
 	if err != nil {
 		return err
 	}
@@ -147,275 +135,4 @@ func (c *call) fillMemory(v *memoryView) error {
 		v.Originals, err = c.service.Originals(c.ctx, c.p, c.whose, v.Memory.ID)
 	}
 	return err
-}
-
-// differences turns a history, the newest change first, into what each change
-// changed.
-func differences(h api.History) []change {
-	out := make([]change, 0, len(h.Changes))
-	after := &h.Memory
-	for _, one := range h.Changes {
-		d := change{Change: one}
-		if before := one.Before; before != nil {
-			if before.Text != after.Text {
-				d.Text = editsOf(before.Text, after.Text)
-			}
-			for _, f := range [...]field{
-				{"tags", strings.Join(before.Tags, ", "), strings.Join(after.Tags, ", ")},
-				{"state", before.State, after.State},
-				{"priority", decimal(before.Priority), decimal(after.Priority)},
-			} {
-				if f.Before != f.After {
-					d.Fields = append(d.Fields, f)
-				}
-			}
-			after = before
-		}
-		out = append(out, d)
-	}
-	return out
-}
-
-func decimal(v float64) string { return strconv.FormatFloat(v, 'f', 2, 64) }
-
-var editOps = map[diffmatchpatch.Operation]string{diffmatchpatch.DiffInsert: "ins", diffmatchpatch.DiffDelete: "del", diffmatchpatch.DiffEqual: "same"}
-
-func editsOf(before, after string) (out []edit) {
-	d := diffmatchpatch.New()
-	for _, part := range d.DiffCleanupSemantic(d.DiffMain(before, after, false)) {
-		out = append(out, edit{editOps[part.Type], part.Text})
-	}
-	return out
-}
-
-// changeMemory changes one memory, as the button says that was pressed.
-func (c *call) changeMemory() error {
-	form, err := c.form()
-	if err != nil {
-		return err
-	}
-	id := c.r.PathValue("id")
-	m, err := c.service.Get(c.ctx, c.p, c.whose, id, true)
-	if err != nil {
-		return err
-	}
-	c.whose = own(&m)
-	done, err := c.change(&m, form)
-	if err != nil {
-		return c.notChanged(m, form, err)
-	}
-	if !c.partial() {
-		c.session.say(done)
-		return c.redirect(returnPath(form, base{Whose: c.whose}.Link("/memories/"+url.PathEscape(id))))
-	}
-	if m, err = c.service.Get(c.ctx, c.p, c.whose, id, true); err != nil {
-		return err
-	}
-	current, _ := url.Parse(c.r.Header.Get("Hx-Current-Url"))
-	v := memoryView{base: base{Whose: c.whose, Path: c.r.URL.RequestURI(), Flash: &done}, Memory: m, InList: current != nil && current.Path == "/memories"}
-	v.Whole = !v.InList
-	if err := c.fillHistory(&v); err != nil {
-		return err
-	}
-	c.renderPart("memory", "changed", v)
-	return nil
-}
-
-func returnPath(form url.Values, otherwise string) string {
-	if to := form.Get("return"); to != "" {
-		return to
-	}
-	return otherwise
-}
-
-// notChanged shows a change that was refused, with what was typed.
-func (c *call) notChanged(m api.Memory, form url.Values, err error) error {
-	detail := sentence(api.Detail(err))
-	switch {
-	case errors.Is(err, persist.ErrChanged):
-		detail = "Somebody else has changed this memory meanwhile. This is what it says now; your text is below."
-	case errors.Is(err, api.ErrNotFound), errors.Is(err, storage.ErrUnavailable):
-		return err
-	}
-	if c.partial() {
-		v := memoryView{base: base{Whose: c.whose, Path: c.r.URL.RequestURI()}, Memory: m, Problem: detail, Given: form.Get("text")}
-		if err := c.fillHistory(&v); err != nil {
-			return err
-		}
-		c.renderPart("memory", "detail", v)
-		return nil
-	}
-	b, err := c.begin("Memory", "memories")
-	if err != nil {
-		return err
-	}
-	v := memoryView{base: b, Memory: m, Whole: true, Problem: detail, Given: form.Get("text")}
-	if err := c.fillMemory(&v); err != nil {
-		return err
-	}
-	c.render(http.StatusUnprocessableEntity, "memory", v)
-	return nil
-}
-
-// change does what a button of a memory's form asks for.
-func (c *call) change(m *api.Memory, form url.Values) (flash, error) {
-	id, why := m.ID, form.Get("why")
-	update := func(d api.Patch, said string) (flash, error) {
-		d.Why = why
-		_, err := c.service.Update(c.ctx, c.p, c.whose, id, 0, d)
-		return flash{Text: said, Undo: []string{id}}, err
-	}
-	tagged := func(tag string, on bool, said string) (flash, error) {
-		tags := slices.DeleteFunc(slices.Clone(m.Tags), func(t string) bool { return t == tag })
-		if on {
-			tags = append(tags, tag)
-		}
-		return update(api.Patch{Tags: &tags}, said)
-	}
-	switch form.Get("do") {
-	case "save":
-		return c.save(m, form)
-	case "pin":
-		return tagged(storage.PinnedTag, true, "Pinned: it is kept whatever else goes.")
-	case "unpin":
-		return tagged(storage.PinnedTag, false, "No longer pinned.")
-	case "private":
-		return tagged(storage.PrivateTag, true, "Private: it goes only to upstreams that the policy names.")
-	case "public":
-		return tagged(storage.PrivateTag, false, "No longer private.")
-	case "quarantine":
-		state := api.StateQuarantined
-		return update(api.Patch{State: &state}, "In quarantine: it is not recalled.")
-	case "release":
-		state := api.StateCurrent
-		return update(api.Patch{State: &state}, "Released: it can be recalled.")
-	case "forget":
-		removed, err := c.service.Delete(c.ctx, c.p, c.whose, why, id)
-		text := "Forgotten. It can be brought back for 24 hours."
-		if n := len(removed.Deleted); n > 1 {
-			text = "Forgotten, with " + plural(n-1, "fact", "facts") + " made of it. It can be brought back for 24 hours."
-		}
-		return flash{Text: text, Undo: []string{id}}, err
-	case "undo":
-		_, err := c.service.Undo(c.ctx, c.p, c.whose, id, why)
-		return flash{Text: "Taken back."}, err
-	case "restore":
-		return c.restore(m, form)
-	case "helped", "not-helped":
-		_, err := c.service.Feedback(c.ctx, c.p, c.whose, id, form.Get("do") == "helped", why)
-		return flash{Text: "Noted: its priority changed.", Undo: []string{id}}, err
-	}
-	return flash{}, &api.FieldError{Field: "do", Why: "names nothing that can be done"}
-}
-
-// save stores an edited text and tags, unless the memory has changed since the
-// form was made.
-func (c *call) save(m *api.Memory, form url.Values) (flash, error) {
-	d := api.Patch{Why: form.Get("why")}
-	if text := strings.TrimSpace(form.Get("text")); text != m.Text {
-		d.Text = &text
-	}
-	if tags := tagsOf(form.Get("tags")); !slices.Equal(tags, m.Tags) {
-		d.Tags = &tags
-	}
-	if d.Text == nil && d.Tags == nil {
-		return flash{Text: "Nothing was changed."}, nil
-	}
-	version, _ := strconv.ParseUint(form.Get("version"), 10, 64) // 0 = any
-	_, err := c.service.Update(c.ctx, c.p, c.whose, m.ID, version, d)
-	return flash{Text: "Saved.", Undo: []string{m.ID}}, err
-}
-
-// restore gives a memory the text, the tags and the priority that it had before
-// a change, which the form names by its time.
-func (c *call) restore(m *api.Memory, form url.Values) (flash, error) {
-	history, err := c.service.History(c.ctx, c.p, c.whose, m.ID)
-	if err != nil {
-		return flash{}, err
-	}
-	for i := range history.Changes {
-		if was := history.Changes[i].Before; was != nil && history.Changes[i].At == form.Get("at") {
-			d := api.Patch{Tags: &was.Tags, Priority: &was.Priority, Why: "restored an earlier version"}
-			if was.Text != m.Text {
-				d.Text = &was.Text
-			}
-			_, err := c.service.Update(c.ctx, c.p, c.whose, m.ID, 0, d)
-			return flash{Text: "Restored.", Undo: []string{m.ID}}, err
-		}
-	}
-	return flash{}, api.ErrGone
-}
-
-// changeMany does the same to several memories.
-func (c *call) changeMany() error {
-	form, err := c.form()
-	if err != nil {
-		return err
-	}
-	back := returnPath(form, base{Whose: c.whose}.Link("/memories"))
-	done, err := c.bulk(form)
-	if err != nil {
-		if kind, _ := api.Kind(err); kind == "unavailable" || kind == "internal" {
-			return err
-		}
-		done = flash{Text: sentence(api.Detail(err)), Bad: true}
-	}
-	c.session.say(done)
-	return c.redirect(back)
-}
-
-func (c *call) bulk(form url.Values) (flash, error) {
-	ids, why := form["id"], form.Get("why")
-	if len(ids) == 0 {
-		return flash{}, &api.FieldError{Field: "id", Why: "names no memory: choose some first"}
-	}
-	if len(ids) > api.MaxIDs {
-		return flash{}, &api.FieldError{Field: "id", Why: "names too many memories at a time"}
-	}
-	switch form.Get("do") {
-	case "forget":
-		_, err := c.service.Delete(c.ctx, c.p, c.whose, why, ids...)
-		return flash{Text: plural(len(ids), "memory", "memories") + " forgotten. They can be brought back for 24 hours.", Undo: ids}, err
-	case "merge":
-		merged, err := c.service.Merge(c.ctx, c.p, c.whose, ids, strings.TrimSpace(form.Get("text")), why)
-		return flash{Text: plural(len(ids), "memory", "memories") + " merged.", Undo: append([]string{merged.Memory.ID}, merged.Deleted...)}, err
-	}
-	if form.Get("do") == "undo" {
-		return c.undoMany(ids, why)
-	}
-	changed := 0
-	for _, id := range ids {
-		m, err := c.service.Get(c.ctx, c.p, c.whose, id, true)
-		if err != nil {
-			return flash{}, err
-		}
-		one := form
-		if form.Get("do") == "tag" {
-			one = url.Values{"do": {"save"}, "text": {m.Text}, "tags": {strings.Join(append(slices.Clone(m.Tags), tagsOf(form.Get("tags"))...), ",")}, "why": {why}}
-		}
-		if _, err := c.change(&m, one); err != nil {
-			return flash{Text: plural(changed, "memory", "memories") + " changed; then: " + sentence(api.Detail(err)), Bad: true, Undo: ids[:changed]}, nil
-		}
-		changed++
-	}
-	return flash{Text: plural(changed, "memory", "memories") + " changed.", Undo: ids}, nil
-}
-
-// undoMany takes back the last change of several memories. Those that come back
-// with another, because they were forgotten together, are left alone then.
-func (c *call) undoMany(ids []string, why string) (flash, error) {
-	back := map[string]bool{}
-	for _, id := range ids {
-		if back[id] {
-			continue
-		}
-		restored, err := c.service.Undo(c.ctx, c.p, c.whose, id, why)
-		if err != nil {
-			return flash{}, err
-		}
-		for i := range restored {
-			back[restored[i].ID] = true
-		}
-	}
-	return flash{Text: "Taken back."}, nil
 }

@@ -60,26 +60,26 @@ func routes() map[string]view {
 		"GET /live/events":              streamLive,
 		"GET /exchanges/{id}":           showReceipt,
 		"POST /exchanges/{id}/unwanted": setUnwanted,
-		"GET /memories":                 (*call).memories,
-		"POST /memories":                (*call).addMemory,
-		"GET /memories/{id}":            (*call).memory,
-		"POST /memories/{id}":           (*call).changeMemory,
-		"POST /memories/bulk":           (*call).changeMany,
-		"GET /review":                   func(c *call) error { return reviewCall{c}.review() },
-		"POST /review":                  func(c *call) error { return reviewCall{c}.answerReview() },
-		"GET /try":                      (*call).try,
-		"GET /people":                   func(c *call) error { return peopleCall{c}.people() },
-		"GET /people/export":            func(c *call) error { return peopleCall{c}.export() },
-		"GET /people/erase":             func(c *call) error { return peopleCall{c}.askErase() },
-		"POST /people/erase":            func(c *call) error { return peopleCall{c}.erase() },
-		"GET /benefit":                  (*call).benefit,
-		"GET /import":                   func(c *call) error { return importCall{c}.imports() },
-		"POST /import":                  func(c *call) error { return importCall{c}.upload() },
-		"POST /import/{id}":             func(c *call) error { return importCall{c}.runImport() },
-		"GET /import/{id}":              func(c *call) error { return importCall{c}.importState() },
-		"GET /health":                   (*call).health,
-		"POST /logout":                  (*call).logout,
-		"POST /theme":                   (*call).theme,
+		"GET /memories":                 showMemories,
+		"POST /memories":                addMemory,
+		"GET /memories/{id}":            showMemory,
+		"POST /memories/{id}":           changeMemory,
+		"POST /memories/bulk":           changeMany,
+		"GET /review":                   showReview,
+		"POST /review":                  answerReview,
+		"GET /try":                      showTry,
+		"GET /people":                   showPeople,
+		"GET /people/export":            exportUser,
+		"GET /people/erase":             askErase,
+		"POST /people/erase":            eraseUser,
+		"GET /benefit":                  showBenefit,
+		"GET /import":                   showImport,
+		"POST /import":                  takeUpload,
+		"POST /import/{id}":             runImport,
+		"GET /import/{id}":              showUpload,
+		"GET /health":                   showHealth,
+		"POST /logout":                  logOut,
+		"POST /theme":                   setTheme,
 	}
 }
 
@@ -179,8 +179,29 @@ func (c *call) form() (url.Values, error) {
 	return c.r.PostForm, nil
 }
 
+// errDo refuses a form whose button is not one of the view's.
+var errDo = &api.FieldError{Field: "do", Why: "names nothing that can be done"}
+
 // partial reports whether a script asks for a part of the view.
 func (c *call) partial() bool { return c.r.Header.Get("Hx-Request") != "" }
+
+// wants reports whether a script asks for the part of the view with this id.
+func (c *call) wants(id string) bool {
+	return c.partial() && strings.HasSuffix(c.r.Header.Get("Hx-Target"), "#"+id)
+}
+
+// report leads to a view that reports what a change did, or why it was refused.
+// What is not the caller's fault is returned.
+func (c *call) report(done flash, err error, to string) error {
+	if isOf(err, "unavailable", "internal") {
+		return err
+	}
+	if err != nil {
+		done = flash{Text: sentence(api.Detail(err)), Bad: true}
+	}
+	c.session.say(done)
+	return c.redirect(to)
+}
 
 // redirect sends the browser on, to a path of this page.
 func (c *call) redirect(to string) error {

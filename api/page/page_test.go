@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/remora-proxy/remora/api"
+	"github.com/remora-proxy/remora/proxy/identity"
 )
 
 // Nobody sees a view without a key, and every answer has the policy that keeps
@@ -50,6 +51,17 @@ func TestAssets(t *testing.T) {
 	for _, name := range []string{"htmx.LICENSE", "nothing.js", "..%2fpage.go"} {
 		if res, _ := r.send(t, "/assets/"+name, nil); res.StatusCode != http.StatusNotFound {
 			t.Errorf("%s: status %d", name, res.StatusCode)
+		}
+	}
+}
+
+// Where each key is a tenant and nothing is remembered yet, every view has
+// something to say.
+func TestNobodyYet(t *testing.T) {
+	r := newRigOf(t, identity.Config{Tenant: identity.TenantKey, Anonymous: identity.AnonymousOff})
+	for _, path := range []string{"/", "/memories", "/review", "/try", "/try?message=What+about+bees", "/people", "/people/export", "/benefit", "/import", "/health"} {
+		if res, body := r.send(t, path, nil, "Authorization", "Bearer "+adminToken); res.StatusCode != 200 || !strings.Contains(body, "<h1") {
+			t.Errorf("%s: status %d", path, res.StatusCode)
 		}
 	}
 }

@@ -25,9 +25,6 @@ const (
 	maxPeople = 10_000
 )
 
-// peopleCall is a request to the list of people, or about one of them.
-type peopleCall struct{ *call }
-
 // peopleView lists whom the session may reach.
 type peopleView struct {
 	base
@@ -39,8 +36,8 @@ type peopleView struct {
 	Unreadable int
 }
 
-// people lists people whose names match.
-func (c peopleCall) people() error {
+// showPeople lists people whose names match.
+func showPeople(c *call) error {
 	b, err := c.begin("People", "people")
 	if err != nil {
 		return err
@@ -48,13 +45,13 @@ func (c peopleCall) people() error {
 	q := c.r.URL.Query()
 	v := peopleView{base: b, Query: strings.TrimSpace(q.Get("q"))}
 	cursor := q.Get("cursor")
-	if err := c.fillPeople(&v, cursor); err != nil {
+	if err := v.fill(c, cursor); err != nil {
 		return err
 	}
 	switch {
 	case c.partial() && cursor != "":
 		c.renderPart("people", "rows", v)
-	case c.partial() && strings.HasSuffix(c.r.Header.Get("Hx-Target"), "#results"):
+	case c.wants("results"):
 		c.renderPart("people", "results", v)
 	default:
 		c.render(http.StatusOK, "people", v)
@@ -64,7 +61,7 @@ func (c peopleCall) people() error {
 
 // fillPeople reads a page of people. Only the first page counts those of the
 // others, too.
-func (c peopleCall) fillPeople(v *peopleView, cursor string) error {
+func (v *peopleView) fill(c *call, cursor string) error {
 	first, full := cursor == "", false
 	for seen := 0; ; {
 		page, err := c.service.Users(c.ctx, c.p, api.Target{}, cursor, peoplePage)
@@ -113,9 +110,9 @@ func (v peopleView) EraseLink(u api.User) string {
 // extensions are those of exports' files.
 var extensions = map[string]string{api.FormatRemora: "jsonl", api.FormatMem0: "json", api.FormatMarkdown: "md"}
 
-// export sends what is remembered of a user as a file. Without an app or a
+// exportUser sends what is remembered of a user as a file. Without an app or a
 // project it is all of them.
-func (c peopleCall) export() (err error) {
+func exportUser(c *call) (err error) {
 	format := c.r.URL.Query().Get("format")
 	if format == "" {
 		format = api.FormatRemora
@@ -174,39 +171,47 @@ const (
 )
 
 // askErase says what erasing a user removes, or shows the receipt of an erasure.
-func (c peopleCall) askErase() error {
+func askErase(c *call) error {
 	if id := c.r.URL.Query().Get("receipt"); id != "" {
-		receipt, ok := c.session.receipt(id)
+		receipt, ok := c.session.receipt(id, c.p)
 		if !ok {
 			return api.ErrNotFound
 		}
-		return c.showErased(receipt)
+		return showErased(c, receipt)
 	}
-	return c.showErase(http.StatusOK, c.erased(), "")
+	who, err := c.wholeUser()
+	if err != nil {
+		return err
+	}
+	return showErase(c, http.StatusOK, who, "")
 }
 
-// erased returns who is erased: a user of a tenant, in all apps and projects.
-func (c peopleCall) erased() api.Target {
-	return api.Target{Tenant: c.whose.Tenant, User: c.whose.User}
-}
-
-func (c peopleCall) showErase(status int, who api.Target, problem string) error {
+// wholeUser returns who is erased: a user of one tenant, in all apps and
+// projects.
+func (c *call) wholeUser() (api.Target, error) {
+	who := api.Target{Tenant: c.whose.Tenant, User: c.whose.User}
 	if who.User == "" {
-		return &api.FieldError{Field: "user", Why: "is required: choose one of the people"}
+		return who, &api.FieldError{Field: "user", Why: "is required: choose one of the people"}
 	}
+	owner, err := c.service.Owner(c.p, who)
+	who.Tenant = owner.Tenant
+	return who, err
+}
+
+func showErase(c *call, status int, who api.Target, problem string) error {
 	b, err := c.begin("Erase", "people")
 	if err != nil {
 		return err
 	}
 	v := eraseView{base: b, Who: who, Problem: problem}
-	if err := c.fillErase(&v); err != nil {
+	if err := v.fill(c); err != nil {
 		return err
 	}
 	c.render(status, "erase", v)
 	return nil
 }
 
-func (c peopleCall) fillErase(v *eraseView) error {
+func (v *eraseView) fill(c *call) error {
 	for cursor := ""; ; {
 		page, err := c.service.Users(c.ctx, c.p, v.Who, cursor, api.MaxPage)
 		if err != nil {
@@ -265,29 +270,32 @@ func (v eraseView) ExportAll(format string) string {
 	return v.linkFor(v.Who, "/people/export", "format", format)
 }
 
-// erase erases a user whose name was typed. It goes on if the browser leaves.
-func (c peopleCall) erase() error {
+// eraseUser erases a user whose name was typed. It goes on if the browser leaves.
+func eraseUser(c *call) error {
 	form, err := c.form()
 	if err != nil {
 		return err
 	}
-	who := c.erased()
-	if who.User == "" || strings.TrimSpace(form.Get("name")) != who.User {
-		return c.showErase(http.StatusUnprocessableEntity, who, "Nothing was erased: the name is not that of the user. Type it as it is written here.")
+	who, err := c.wholeUser()
+	if err != nil {
+		return err
+	}
+	if strings.TrimSpace(form.Get("name")) != who.User {
+		return showErase(c, http.StatusUnprocessableEntity, who, "Nothing was erased: the name is not that of the user. Type it as it is written here.")
 	}
 	receipt, err := c.service.Erase(context.WithoutCancel(c.ctx), c.p, who)
 	switch {
 	case err != nil && receipt.Scopes > 0:
 		c.log.Error("an erasure broke off", "request", c.w.Header().Get(request.HeaderID), "error", err)
 		_, status := api.Kind(err)
-		return c.showErase(status, who, fmt.Sprintf("Not everything is erased: it broke off after %s. %s Erase again to go on.",
+		return showErase(c, status, who, fmt.Sprintf("Not everything is erased: it broke off after %s. %s Erase again to go on.",
 			plural(receipt.Scopes, "app or project", "apps or projects"), sentence(api.Detail(err))))
 	case err != nil:
 		return err
 	case c.session == nil:
-		return c.showErased(receipt)
+		return showErased(c, receipt)
 	}
-	c.session.keep(receipt)
+	c.session.keep(receipt, c.p)
 	return c.redirect("/people/erase?receipt=" + receipt.ID)
 }
 
@@ -298,19 +306,18 @@ type erasedView struct {
 	Records []namedCount
 }
 
-func (c peopleCall) showErased(receipt api.Receipt) error {
-	b := base{Title: "Receipt of an erasure", Theme: themeOf(c.r), Version: c.version, Path: c.r.URL.RequestURI()}
-	c.render(http.StatusOK, "erased", erasedView{b, receipt, countsOf(receipt.Records, bucketNames)})
+func showErased(c *call, receipt api.Receipt) error {
+	c.render(http.StatusOK, "erased", erasedView{c.bare("Receipt of an erasure"), receipt, countsOf(receipt.Records, bucketNames)})
 	return nil
 }
 
 // bucketNames are what the records of a receipt are.
 var bucketNames = map[string]string{
-	"spool":    "turn that waited to be read|turns that waited to be read",
-	"ledger":   "note of what was inserted into a conversation|notes of what was inserted into conversations",
+	"spool":    "turn waiting to be read|turns waiting to be read",
+	"ledger":   "record of what was inserted into a conversation|records of what was inserted into conversations",
 	"index":    "part of the search index|parts of the search index",
 	"summary":  "summary of a conversation|summaries of conversations",
-	"audit":    "note of which facts were made of what|notes of which facts were made of what",
+	"audit":    "record of where facts came from|records of where facts came from",
 	"revision": "earlier version of a memory|earlier versions of memories",
 	"trash":    "deletion that could be taken back|deletions that could be taken back",
 	"entry":    "value that a tool had kept|values that tools had kept",
@@ -320,23 +327,30 @@ var bucketNames = map[string]string{
 // maxReceipts is how many receipts a session keeps; the oldest goes first.
 const maxReceipts = 8
 
+// keptReceipt is the receipt of an erasure, with who has asked for it: a proxy
+// may name several users in one browser.
+type keptReceipt struct {
+	p api.Principal
+	api.Receipt
+}
+
 // keep keeps the receipt of an erasure for as long as the session lasts.
-func (s *session) keep(r api.Receipt) {
+func (s *session) keep(r api.Receipt, p api.Principal) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.receipts = append(s.receipts, r)
+	s.receipts = append(s.receipts, keptReceipt{p, r})
 	s.receipts = s.receipts[max(0, len(s.receipts)-maxReceipts):]
 }
 
-func (s *session) receipt(id string) (api.Receipt, bool) {
+func (s *session) receipt(id string, p api.Principal) (api.Receipt, bool) {
 	if s == nil {
 		return api.Receipt{}, false
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, r := range s.receipts {
-		if r.ID == id {
-			return r, true
+		if r.ID == id && r.p == p {
+			return r.Receipt, true
 		}
 	}
 	return api.Receipt{}, false

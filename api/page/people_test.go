@@ -28,9 +28,9 @@ func TestPeopleInPages(t *testing.T) {
 		seen := map[string]bool{}
 		cursor, pages := "", 0
 		for {
-			c := peopleCall{&call{Handler: r.Handler, ctx: context.Background(), p: admin}}
+			c := &call{Handler: r.Handler, ctx: context.Background(), p: admin}
 			v := peopleView{Query: query}
-			if err := c.fillPeople(&v, cursor); err != nil {
+			if err := v.fill(c, cursor); err != nil {
 				t.Fatal(err)
 			}
 			if pages == 0 && (v.Total != want || v.Uncounted) {
@@ -101,14 +101,45 @@ func TestErase(t *testing.T) {
 
 func TestReceiptsAreBounded(t *testing.T) {
 	var s session
+	ann, bob := api.Principal{Admin: true, User: "ann"}, api.Principal{Admin: true, User: "bob"}
 	for i := range maxReceipts + 1 {
-		s.keep(api.Receipt{ID: fmt.Sprint(i)})
+		s.keep(api.Receipt{ID: fmt.Sprint(i)}, ann)
 	}
-	if _, ok := s.receipt("0"); ok || len(s.receipts) != maxReceipts {
+	last := fmt.Sprint(maxReceipts)
+	if _, ok := s.receipt("0", ann); ok || len(s.receipts) != maxReceipts {
 		t.Errorf("%d receipts are kept", len(s.receipts))
 	}
-	if _, ok := s.receipt(fmt.Sprint(maxReceipts)); !ok {
+	if _, ok := s.receipt(last, ann); !ok {
 		t.Error("the last receipt is gone")
+	}
+	if _, ok := s.receipt(last, bob); ok {
+		t.Error("Bob sees a receipt of Ann's in the same browser")
+	}
+}
+
+// A user of the same name in another tenant is somebody else: what is asked is
+// what is erased.
+func TestEraseInOneTenant(t *testing.T) {
+	r := newRig(t)
+	admin := api.Principal{Admin: true, By: "test"}
+	for _, whose := range []api.Target{{User: "bob", Project: "here"}, {User: "bob", Tenant: "elsewhere", Project: "there"}} {
+		if _, err := r.service.Add(t.Context(), admin, whose, api.Draft{Text: "I keep bees"}, "test"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	key := []string{"Authorization", "Bearer " + adminToken}
+	res, body := r.send(t, "/people/erase?user=bob", nil, key...)
+	if res.StatusCode != http.StatusOK || !strings.Contains(body, ">here<") || strings.Contains(body, ">there<") {
+		t.Errorf("status %d, the other tenant's project is named: %t", res.StatusCode, strings.Contains(body, ">there<"))
+	}
+	if res, _ := r.send(t, "/people/erase?user=bob", url.Values{"name": {"bob"}}, key...); res.StatusCode != http.StatusOK {
+		t.Fatalf("erasing: status %d", res.StatusCode)
+	}
+	if left, err := r.service.Users(t.Context(), admin, api.Target{}, "", 0); err != nil || len(left.Users) != 1 || left.Users[0].Project != "there" {
+		t.Errorf("left are %+v, %v", left.Users, err)
+	}
+	if res, _ := r.send(t, "/people/erase", nil, key...); res.StatusCode != http.StatusUnprocessableEntity {
+		t.Errorf("without a user: status %d", res.StatusCode)
 	}
 }
 

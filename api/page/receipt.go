@@ -342,15 +342,10 @@ func setUnwanted(c *call) error {
 	if err != nil {
 		return err
 	}
-	if c.whose == (api.Target{}) {
-		if _, err := c.begin("", ""); err != nil {
-			return err
-		}
-	}
 	id, memory := c.r.PathValue("id"), form.Get("memory")
 	done, err := setWanted(c, memory, id, form.Get("do") == "wanted")
 	if err != nil {
-		if kind, _ := api.Kind(err); kind != "invalid" && kind != "gone" {
+		if !isOf(err, "invalid", "gone") {
 			return err
 		}
 		done = flash{Text: sentence(api.Detail(err)), Bad: true}

@@ -3,6 +3,7 @@ package page
 import (
 	"bytes"
 	"compress/gzip"
+	"errors"
 	"html/template"
 	"io/fs"
 	"net/http"
@@ -22,7 +23,6 @@ type base struct {
 	Theme   string
 	Version string
 	Admin   bool
-	By      string
 	Path    string // with its query
 	Whose   api.Target
 	People  []api.User // to choose from
@@ -56,12 +56,17 @@ func (base) linkFor(whose api.Target, to string, pairs ...any) string {
 
 func targetQuery(t api.Target) url.Values {
 	q := url.Values{}
-	for name, part := range map[string]string{"tenant": t.Tenant, "app": t.App, "project": t.Project, "user": t.User} {
-		if part != "" {
-			q.Set(name, part)
+	setKnown(q, map[string]string{"tenant": t.Tenant, "app": t.App, "project": t.Project, "user": t.User})
+	return q
+}
+
+// setKnown sets the parameters that have a value.
+func setKnown(q url.Values, values map[string]string) {
+	for name, value := range values {
+		if value != "" {
+			q.Set(name, value)
 		}
 	}
-	return q
 }
 
 // Fields returns whose memory the view is about, for the hidden fields of
@@ -78,40 +83,42 @@ func (b base) Fields() map[string]string {
 const maxListed = 50
 
 // begin resolves whose memory a view is about, and returns what it shows around
-// its own content. Without a name in the request, and nothing remembered of the
-// key's holder, it is about the first person there is.
+// its own content. A part of a view that names somebody has no such content:
+// people are not listed for it, and what is to be reported waits for a view.
 func (c *call) begin(title, section string) (base, error) {
-	b := base{
-		Title: title, Section: section, Theme: themeOf(c.r), Version: c.version, Admin: c.p.Everything(), By: c.p.By, Path: c.r.URL.RequestURI(),
+	b := c.bare(title)
+	b.Section = section
+	if !c.partial() {
+		b.Flash = c.session.said()
 	}
-	b.Flash = c.session.said()
-	page, err := c.service.Users(c.ctx, c.p, api.Target{}, "", maxListed)
-	if err != nil {
-		return b, err
+	if !c.partial() || c.whose == (api.Target{}) {
+		page, err := c.service.Users(c.ctx, c.p, api.Target{}, "", maxListed)
+		if err != nil {
+			return b, err
+		}
+		b.People, b.More = page.Users, page.Next != ""
 	}
-	b.People, b.More = page.Users, page.Next != ""
-	asked := c.whose
-	owner, err := c.service.Owner(c.p, asked)
-	if asked == (api.Target{}) && !lists(page.Users, owner, err) && len(page.Users) > 0 {
-		owner, err = targetOf(page.Users[0]), nil
-	}
-	if err == nil {
-		c.whose = owner
-	}
+	c.resolve(b.People)
 	b.Whose = c.whose
 	return b, nil
 }
 
-func lists(users []api.User, t api.Target, err error) bool {
-	if err != nil {
-		return false
+// bare returns what a view has that is about nobody.
+func (c *call) bare(title string) base {
+	return base{Title: title, Theme: themeOf(c.r), Version: c.version, Admin: c.p.Everything(), Path: c.r.URL.RequestURI()}
+}
+
+// resolve finds out whose memory a request is about. Without a name in it, and
+// nothing remembered of the key's holder, it is the first of the people.
+func (c *call) resolve(people []api.User) {
+	owner, err := c.service.Owner(c.p, c.whose)
+	isOwner := func(u api.User) bool { return err == nil && targetOf(u) == owner }
+	switch {
+	case c.whose == (api.Target{}) && len(people) > 0 && !slices.ContainsFunc(people, isOwner):
+		c.whose = targetOf(people[0])
+	case err == nil:
+		c.whose = owner
 	}
-	for _, u := range users {
-		if targetOf(u) == t {
-			return true
-		}
-	}
-	return false
 }
 
 // views are the templates, by the names of their files.
@@ -179,6 +186,13 @@ type errorView struct {
 	Detail string
 }
 
+// nobody reports whether a view failed because it is about somebody, nobody is
+// named, and nobody is remembered who could be meant.
+func (c *call) nobody(err error) bool {
+	field, ok := errors.AsType[*api.FieldError](err)
+	return ok && (field.Field == "tenant" || field.Field == "user") && c.whose.User == "" && c.r.Method == http.MethodGet && c.r.URL.Path != "/people/erase"
+}
+
 // fail answers with an error.
 func (c *call) fail(err error) {
 	kind, status := api.Kind(err)
@@ -190,8 +204,24 @@ func (c *call) fail(err error) {
 		c.write(status, "error", "problem", detail)
 		return
 	}
-	v := errorView{base: base{Title: "Not done", Theme: themeOf(c.r), Version: c.version, Admin: c.p.Everything(), By: c.p.By, Whose: c.whose, Path: "/"}, Status: status, Detail: detail}
-	c.render(status, "error", v)
+	if c.nobody(err) {
+		b := c.bare("Nobody yet")
+		b.Section = strings.TrimPrefix(b.Route(), "/")
+		c.render(http.StatusOK, "nobody", b)
+		return
+	}
+	b := c.bare("Not done")
+	b.Whose, b.Path = c.whose, "/"
+	c.render(status, "error", errorView{b, status, detail})
+}
+
+// isOf reports whether an error is of one of these kinds: see [api.Kind].
+func isOf(err error, kinds ...string) bool {
+	if err == nil {
+		return false
+	}
+	kind, _ := api.Kind(err)
+	return slices.Contains(kinds, kind)
 }
 
 // Route returns the path of the view that another person can be chosen for.

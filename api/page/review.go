@@ -7,10 +7,6 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
-	"strings"
-	"unicode"
-
-	"github.com/sergi/go-diff/diffmatchpatch"
 
 	"github.com/remora-proxy/remora/api"
 )
@@ -25,9 +21,6 @@ const (
 	tabForget         = "forget"
 	tabSources        = "sources"
 )
-
-// reviewCall is a request to the review.
-type reviewCall struct{ *call }
 
 // reviewView is what a person should look at, one tab at a time.
 type reviewView struct {
@@ -73,20 +66,20 @@ type confirmation struct {
 	N     int // memories that are changed
 }
 
-// review shows what a person should look at.
-func (c reviewCall) review() error {
+// showReview shows what a person should look at.
+func showReview(c *call) error {
 	b, err := c.begin("Review", "review")
 	if err != nil {
 		return err
 	}
 	q := c.r.URL.Query()
 	v := reviewView{base: b, Tab: q.Get("tab")}
-	counts := c.partial() && strings.HasSuffix(c.r.Header.Get("Hx-Target"), "#tabs")
-	if v.Later, err = c.countsLater(); err != nil {
+	counts := c.wants("tabs")
+	if v.Later, err = countsLater(c); err != nil {
 		return err
 	}
 	v.Later = v.Later && !counts
-	if err := c.countReview(&v); err != nil {
+	if err := v.count(c); err != nil {
 		return err
 	}
 	if counts {
@@ -98,9 +91,9 @@ func (c reviewCall) review() error {
 	}
 	switch v.Tab {
 	case tabQuarantine:
-		err = c.fillQuarantine(&v, q.Get("cursor"))
+		err = v.fillQuarantine(c, q.Get("cursor"))
 	case tabContradictions:
-		err = c.fillPairs(&v, q.Get("cursor"))
+		err = v.fillPairs(c, q.Get("cursor"))
 	case tabSources:
 		if v.Later {
 			v.Sources, err = c.service.Sources(c.ctx, c.p, c.whose)
@@ -131,13 +124,13 @@ func (v *reviewView) firstTab() string {
 // script.
 const maxCounted = 10_000
 
-func (c reviewCall) countsLater() (bool, error) {
+func countsLater(c *call) (bool, error) {
 	found, err := c.service.Users(c.ctx, c.p, c.whose, "", 1)
 	return err == nil && len(found.Users) > 0 && found.Users[0].Memories > maxCounted, err
 }
 
 // countReview counts what is in each tab.
-func (c reviewCall) countReview(v *reviewView) (err error) {
+func (v *reviewView) count(c *call) (err error) {
 	if v.Later {
 		v.Tabs = []tab{{Name: tabQuarantine, Title: "Quarantine"}, {Name: tabContradictions, Title: "Contradictions"}, {Name: tabForget, Title: "Requests to forget"}, {Name: tabSources, Title: "Sources"}}
 		v.Requests, err = c.service.ForgetRequests(c.ctx, c.p, c.whose)
@@ -169,7 +162,7 @@ func (c reviewCall) countReview(v *reviewView) (err error) {
 
 // fillQuarantine reads a page of what is in quarantine. A page of the service
 // may be empty though there is more.
-func (c reviewCall) fillQuarantine(v *reviewView, cursor string) error {
+func (v *reviewView) fillQuarantine(c *call, cursor string) error {
 	for {
 		page, err := c.service.List(c.ctx, c.p, c.whose, api.Filter{States: []string{api.StateQuarantined}}, cursor, reviewPage)
 		if err != nil {
@@ -177,7 +170,7 @@ func (c reviewCall) fillQuarantine(v *reviewView, cursor string) error {
 		}
 		for i := range page.Memories {
 			one := quarantined{Memory: page.Memories[i]}
-			if one.By, one.Why, err = c.whoQuarantined(one.ID); err != nil {
+			if one.By, one.Why, err = whoQuarantined(c, one.ID); err != nil {
 				return err
 			}
 			v.Quarantined = append(v.Quarantined, one)
@@ -191,7 +184,7 @@ func (c reviewCall) fillQuarantine(v *reviewView, cursor string) error {
 
 // whoQuarantined returns who has put a memory into quarantine and why, "" if it
 // has been there from the start.
-func (c reviewCall) whoQuarantined(id string) (by, why string, err error) {
+func whoQuarantined(c *call, id string) (by, why string, err error) {
 	history, err := c.service.History(c.ctx, c.p, c.whose, id)
 	if errors.Is(err, api.ErrNotFound) {
 		return "", "", nil
@@ -207,7 +200,7 @@ func (c reviewCall) whoQuarantined(id string) (by, why string, err error) {
 	return "", "", nil
 }
 
-func (c reviewCall) fillPairs(v *reviewView, cursor string) error {
+func (v *reviewView) fillPairs(c *call, cursor string) error {
 	page, err := c.service.Contradictions(c.ctx, c.p, c.whose, cursor, reviewPage)
 	if err != nil {
 		return err
@@ -226,61 +219,6 @@ func (c reviewCall) fillPairs(v *reviewView, cursor string) error {
 		v.Pairs = append(v.Pairs, p)
 	}
 	return nil
-}
-
-// maxWords bounds the words that are compared. In longer texts characters are.
-const maxWords = 6000
-
-// wordEdits returns the difference of two texts in whole words.
-func wordEdits(before, after string) (out []edit) {
-	const first = 0xE000 // of a range without characters, for more than maxWords
-	var words []string
-	codes := map[string]rune{}
-	encode := func(text string) (coded []rune) {
-		for _, word := range wordsOf(text) {
-			code, ok := codes[word]
-			if !ok {
-				code = first + rune(len(words))
-				codes[word] = code
-				words = append(words, word)
-			}
-			coded = append(coded, code)
-		}
-		return coded
-	}
-	a, b := encode(before), encode(after)
-	if len(words) > maxWords {
-		return editsOf(before, after)
-	}
-	d := diffmatchpatch.New()
-	for _, part := range d.DiffCleanupSemantic(d.DiffMainRunes(a, b, false)) {
-		var text strings.Builder
-		for _, code := range part.Text {
-			text.WriteString(words[code-first])
-		}
-		out = append(out, edit{editOps[part.Type], text.String()})
-	}
-	return out
-}
-
-// wordsOf takes a text apart into words and what is between them. Together they
-// are the text.
-func wordsOf(text string) (out []string) {
-	inWord := func(r rune) bool {
-		return unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r) || r == '\'' || r == '’'
-	}
-	start, within := 0, false
-	for i, r := range text {
-		if i > start && !(within && inWord(r)) {
-			out = append(out, text[start:i])
-			start = i
-		}
-		within = inWord(r)
-	}
-	if start < len(text) {
-		out = append(out, text[start:])
-	}
-	return out
 }
 
 // confirm prepares the question whether to change all memories of a source.
@@ -304,37 +242,27 @@ func (v *reviewView) confirm(do, source string) error {
 	return nil
 }
 
-var errDo = &api.FieldError{Field: "do", Why: "names nothing that can be done"}
-
 // TabLink returns the path of a tab.
 func (v reviewView) TabLink(name string, pairs ...any) string {
 	return v.Link("/review", append([]any{"tab", name}, pairs...)...)
 }
 
 // answerReview does what a button of the review asks for.
-func (c reviewCall) answerReview() error {
+func answerReview(c *call) error {
 	form, err := c.form()
 	if err != nil {
 		return err
 	}
-	b := base{Whose: c.whose}
 	do := form.Get("do")
 	to := map[string]string{
 		"prefer": tabContradictions, "forget": tabContradictions, "forget-these": tabForget, "keep": tabForget,
 		"forget-source": tabSources, "quarantine-source": tabSources,
 	}[do]
-	done, err := c.decide(do, form)
-	if err != nil {
-		if kind, _ := api.Kind(err); kind == "unavailable" || kind == "internal" {
-			return err
-		}
-		done = flash{Text: complaint(err), Bad: true}
-	}
-	c.session.say(done)
-	return c.redirect(returnPath(form, b.Link("/review", "tab", to)))
+	done, err := decide(c, do, form)
+	return c.report(done, err, returnPath(form, base{Whose: c.whose}.Link("/review", "tab", to)))
 }
 
-func (c reviewCall) decide(do string, form url.Values) (flash, error) {
+func decide(c *call, do string, form url.Values) (flash, error) {
 	id, why := form.Get("id"), form.Get("why")
 	switch do {
 	case "prefer":
@@ -351,18 +279,18 @@ func (c reviewCall) decide(do string, form url.Values) (flash, error) {
 		_, err := c.service.Delete(c.ctx, c.p, c.whose, why, id)
 		return flash{Text: "Forgotten. It can be brought back for 24 hours.", Undo: []string{id}}, err
 	case "forget-these", "keep":
-		return c.answerForget(do == "forget-these", form)
+		return answerForget(c, do == "forget-these", form)
 	case "forget-source":
-		return c.forgetSource(form.Get("source"))
+		return forgetSource(c, form.Get("source"))
 	case "quarantine-source":
-		return c.quarantineSource(form.Get("source"))
+		return quarantineSource(c, form.Get("source"))
 	}
 	return flash{}, errDo
 }
 
 // answerForget answers a request to forget. To forget nothing is to keep, and
 // has a button of its own: no ids would mean all.
-func (c reviewCall) answerForget(forget bool, form url.Values) (flash, error) {
+func answerForget(c *call, forget bool, form url.Values) (flash, error) {
 	ids := form["id"]
 	if !forget {
 		_, err := c.service.AnswerForget(c.ctx, c.p, c.whose, form.Get("request"), false, nil)
@@ -389,7 +317,7 @@ func removed(gone api.Removed) flash {
 
 var errSource = &api.FieldError{Field: "source", Why: "is required"} // none would mean all
 
-func (c reviewCall) forgetSource(source string) (flash, error) {
+func forgetSource(c *call, source string) (flash, error) {
 	if source == "" {
 		return flash{}, errSource
 	}
@@ -397,7 +325,7 @@ func (c reviewCall) forgetSource(source string) (flash, error) {
 	return removed(gone), err
 }
 
-func (c reviewCall) quarantineSource(source string) (flash, error) {
+func quarantineSource(c *call, source string) (flash, error) {
 	if source == "" {
 		return flash{}, errSource
 	}

@@ -34,15 +34,21 @@ type rig struct {
 
 func newRig(t testing.TB) *rig {
 	t.Helper()
+	who := identity.DefaultConfig()
+	who.Loopback = true
+	return newRigOf(t, who)
+}
+
+func newRigOf(t testing.TB, who identity.Config) *rig {
+	t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	store := storagetest.Memory()
 	red, err := redact.New(redact.DefaultConfig())
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg, who := recall.DefaultConfig(), identity.DefaultConfig()
+	cfg := recall.DefaultConfig()
 	cfg.FirstDeadline, cfg.Deadline = 10*time.Second, 10*time.Second // a busy machine changes no result
-	who.Loopback = true
 	engine := recall.New(cfg, store, log, nil)
 	receipts := receipt.NewRecorder(store, time.Hour, log)
 	pipeline := persist.New(persist.DefaultConfig(), store, store, engine, red, log, nil)

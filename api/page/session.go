@@ -1,12 +1,14 @@
 package page
 
 import (
+	"cmp"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"sync"
 	"time"
 
@@ -15,8 +17,10 @@ import (
 	"github.com/remora-proxy/remora/proxy/identity"
 )
 
-// Bounds of sessions and login links. Beyond either number the one that was
-// used longest ago, or made first, ends.
+// Bounds of sessions and login links. Beyond MaxSessions the one that was used
+// longest ago ends, of the admin or the tenant who has the most, so that none
+// can end the sessions of others. Beyond maxLinks the one that was made first
+// ends.
 const (
 	MaxSessions = 256
 	maxLinks    = 16
@@ -40,7 +44,7 @@ type session struct {
 
 	mu       sync.Mutex
 	flash    *flash
-	receipts []api.Receipt // of erasures, the newest last
+	receipts []keptReceipt // of erasures, the newest last
 }
 
 // flash is what the next view reports of what was done.
@@ -121,17 +125,31 @@ func (s *sessions) begin(p api.Principal, now time.Time) string {
 		s.open = map[[32]byte]*session{}
 	}
 	for len(s.open) >= MaxSessions {
-		var longest *session
-		var key [32]byte
-		for k, open := range s.open {
-			if longest == nil || open.used.Before(longest.used) {
-				longest, key = open, k
-			}
-		}
-		delete(s.open, key)
+		delete(s.open, s.excess())
 	}
 	s.open[hash] = &session{p: p, used: now}
 	return value
+}
+
+// excess returns the session that was used longest ago, of the admin or the
+// tenant who has the most. The caller holds mu.
+func (s *sessions) excess() (key [32]byte) {
+	type holder struct {
+		admin  bool
+		tenant string
+	}
+	of := func(open *session) holder { return holder{open.p.Admin, open.p.Tenant} }
+	many := map[holder]int{}
+	for _, open := range s.open {
+		many[of(open)]++
+	}
+	var found *session
+	for k, open := range s.open {
+		if found == nil || cmp.Or(cmp.Compare(many[of(found)], many[of(open)]), open.used.Compare(found.used)) < 0 {
+			found, key = open, k
+		}
+	}
+	return key
 }
 
 // find returns the session of a cookie, nil if there is none.
@@ -255,7 +273,7 @@ func (h *Handler) login(w http.ResponseWriter, r *http.Request) {
 	_ = c.redirect(form.Get("next"))
 }
 
-func (c *call) logout() error {
+func logOut(c *call) error {
 	if cookie, err := c.r.Cookie(cookieName(c.r)); err == nil {
 		c.sessions.end(cookie.Value)
 	}
@@ -279,12 +297,16 @@ func themeOf(r *http.Request) string {
 	return themes[0]
 }
 
-// theme keeps the theme that was chosen, in a cookie that says nothing else.
-func (c *call) theme() error {
+// setTheme keeps the theme that was chosen, in a cookie that says nothing else.
+func setTheme(c *call) error {
 	form, err := c.form()
 	if err != nil {
 		return err
 	}
-	http.SetCookie(c.w, &http.Cookie{Name: themeCookie, Value: form.Get("theme"), Path: "/", MaxAge: 365 * 86400, SameSite: http.SameSiteStrictMode})
+	chosen := form.Get("theme")
+	if !slices.Contains(themes, chosen) {
+		chosen = themes[0]
+	}
+	http.SetCookie(c.w, &http.Cookie{Name: themeCookie, Value: chosen, Path: "/", MaxAge: 365 * 86400, SameSite: http.SameSiteStrictMode})
 	return c.redirect(form.Get("return"))
 }

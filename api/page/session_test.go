@@ -3,6 +3,7 @@ package page
 import (
 	"errors"
 	"net/url"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -145,5 +146,38 @@ func TestNamedUserSeesNoSettings(t *testing.T) {
 	}
 	if res, body := r.send(t, "/health", nil, "Authorization", "Bearer "+adminToken, "X-Remora-User", "ann"); res.StatusCode != 200 || strings.Contains(body, "Settings in force") {
 		t.Errorf("health: status %d, with settings %t", res.StatusCode, strings.Contains(body, "Settings in force"))
+	}
+}
+
+// Whoever logs in often ends sessions of their own, not those of others.
+func TestSessionsOfOthersStay(t *testing.T) {
+	r := newRig(t)
+	now := time.Now()
+	admin := r.sessions.begin(api.Principal{Admin: true, By: "admin"}, now)
+	other := r.sessions.begin(api.Principal{Tenant: "other", By: "key"}, now)
+	own := r.sessions.begin(api.Principal{Tenant: "busy", By: "key"}, now)
+	for i := range 2 * MaxSessions {
+		r.sessions.begin(api.Principal{Tenant: "busy", User: strconv.Itoa(i), By: "key"}, now.Add(time.Duration(i+1)*time.Second))
+	}
+	if n := len(r.sessions.open); n != MaxSessions {
+		t.Errorf("%d sessions", n)
+	}
+	for name, value := range map[string]string{"the admin": admin, "another tenant": other} {
+		if r.sessions.find(value, now) == nil {
+			t.Errorf("the session of %s has ended", name)
+		}
+	}
+	if r.sessions.find(own, now) != nil {
+		t.Error("the oldest session of the tenant is still open")
+	}
+}
+
+func TestTheme(t *testing.T) {
+	r := newRig(t)
+	for chosen, want := range map[string]string{"dark": "dark", "auto": "auto", "": "auto", strings.Repeat("x", 9000): "auto"} {
+		res, _ := r.send(t, "/theme", url.Values{"theme": {chosen}, "return": {"/health"}}, "Authorization", "Bearer "+adminToken)
+		if cookies := res.Cookies(); len(cookies) != 1 || cookies[0].Value != want || res.Header.Get("Location") != "/health" {
+			t.Errorf("%.10q: cookies %.100v, leads to %q", chosen, cookies, res.Header.Get("Location"))
+		}
 	}
 }

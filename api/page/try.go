@@ -97,8 +97,8 @@ func (o outcome) VectorsMeaning() string {
 	}[o.Vectors], o.Vectors)
 }
 
-// try shows what a message would be given now, and as of a date next to it.
-func (c *call) try() error {
+// showTry shows what a message would be given now, and as of a date next to it.
+func showTry(c *call) error {
 	b, err := c.begin("Try", "try")
 	if err != nil {
 		return err
@@ -106,13 +106,13 @@ func (c *call) try() error {
 	v := tryView{base: b, Asked: trialOf(c.r.URL.Query()), Today: c.now().UTC().Format(time.DateOnly), Upstreams: c.service.Upstreams}
 	if strings.TrimSpace(v.Asked.Message) != "" {
 		if err := v.fill(c); err != nil {
-			if kind, _ := api.Kind(err); kind != "invalid" {
+			if !isOf(err, "invalid") || c.nobody(err) {
 				return err
 			}
 			v.Problem, v.Outcomes = sentence(api.Detail(err)), nil
 		}
 	}
-	if c.partial() && strings.HasSuffix(c.r.Header.Get("Hx-Target"), "#answer") {
+	if c.wants("answer") {
 		c.renderPart("try", "answer", v)
 		return nil
 	}
@@ -226,8 +226,13 @@ func compare(a, b *outcome) (same bool) {
 func (o outcome) Cuts() []api.Turned {
 	out := slices.Clone(o.Cut)
 	slices.SortStableFunc(out, func(a, b api.Turned) int {
-		first := func(t api.Turned) int { return map[bool]int{true: 0, false: 1}[t.Reason == "policy"] }
-		return cmp.Or(first(a)-first(b), cmp.Compare(b.Score, a.Score))
+		if first := a.Reason == "policy"; first != (b.Reason == "policy") {
+			if first {
+				return -1
+			}
+			return 1
+		}
+		return cmp.Compare(b.Score, a.Score)
 	})
 	return out
 }

@@ -66,8 +66,8 @@ func TestWhyNothing(t *testing.T) {
 		"policy":    {api.Answer{Memory: "off", Results: api.Results{Considered: 3, Relevance: 1}}, "policy switches memory off"},
 		"no match":  {api.Answer{Memory: "on"}, "remembered of ada"},
 		"gate":      {api.Answer{Memory: "on", Results: api.Results{Considered: 3, Relevance: 0.1, Gate: 0.2}}, "not relevant enough"},
-		"kept back": {api.Answer{Memory: "on", Results: api.Results{Considered: 3, Relevance: 0.5, Gate: 0.2, Cut: cut("topK", "policy", "policy")}}, "kept from this model"},
-		"seen":      {api.Answer{Memory: "on", Results: api.Results{Considered: 1, Relevance: 0.5, Gate: 0.2, Cut: cut("visible")}}, "has it already"},
+		"kept back": {api.Answer{Memory: "on", Results: api.Results{Considered: 3, Relevance: 0.5, Gate: 0.2, Cut: cut("topK", "policy", "policy")}}, "withheld from this model"},
+		"seen":      {api.Answer{Memory: "on", Results: api.Results{Considered: 1, Relevance: 0.5, Gate: 0.2, Cut: cut("visible")}}, "already in the request"},
 	} {
 		if got := whyNothing(&c.a, "ada"); !strings.Contains(got, c.want) {
 			t.Errorf("%s: %q, want %q in it", name, got, c.want)

@@ -31,7 +31,7 @@ var (
 	errUploadsFull   = fmt.Errorf("%d files are waiting to be imported already; try again in a few minutes: %w", maxUploads, api.ErrBusy)
 	errUploadRunning = fmt.Errorf("your last file is still being read or imported; wait until it is done: %w", api.ErrBusy)
 	errImportRunning = fmt.Errorf("another import is running; try again when it is done: %w", api.ErrBusy)
-	errClosing       = fmt.Errorf("the program ends: %w", api.ErrBusy)
+	errClosing       = fmt.Errorf("this Remora is stopping: %w", api.ErrBusy)
 )
 
 // States of an upload.
@@ -138,7 +138,7 @@ func (u *uploads) reserve(o owner, whose api.Target, format string) (*upload, er
 	return up, nil
 }
 
-// ready says that an upload has come and what is in it.
+// ready keeps an upload that has come, with what is in it.
 func (u *uploads) ready(up *upload, found api.ImportReport) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -147,7 +147,7 @@ func (u *uploads) ready(up *upload, found api.ImportReport) {
 	up.timer = time.AfterFunc(uploadTTL, func() { u.expire(up) })
 }
 
-// drop says that nothing has come of an upload. What has come of its file is
+// drop gives up an upload that did not come. What has come of its file is
 // removed.
 func (u *uploads) drop(up *upload) {
 	u.mu.Lock()

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"html/template"
 	"math"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,7 +19,7 @@ func functions() template.FuncMap {
 	return template.FuncMap{
 		"ago":      func(at string) string { return ago(at, time.Now()) },
 		"when":     when,
-		"day":      func(at string) string { return at[:min(len(at), len("2006-01-02"))] },
+		"day":      day,
 		"count":    func(n any) string { return group(whole(n)) },
 		"percent":  func(part, all any) string { return percent(number(part), number(all)) },
 		"ms":       func(micros int64) string { return milliseconds(micros) },
@@ -33,6 +34,8 @@ func functions() template.FuncMap {
 		"has":      func(list []string, v string) bool { return slices.Contains(list, v) },
 		"join":     strings.Join,
 		"short":    shortID,
+		"memory":   memoryPath,
+		"quoted":   quoted,
 		"person":   person,
 		"target":   targetOf,
 		"dict":     dict,
@@ -113,10 +116,15 @@ func milliseconds(micros int64) string {
 	return strconv.FormatFloat(float64(micros)/1e6, 'f', 1, 64) + " s"
 }
 
+// size writes a number of bytes.
 func size(n float64) string {
 	for _, unit := range [...]string{"B", "KiB", "MiB", "GiB"} {
 		if n < 1024 {
-			return strconv.FormatFloat(n, 'f', map[bool]int{true: 1}[n < 10 && unit != "B"], 64) + " " + unit
+			digits := 0
+			if n < 10 && unit != "B" {
+				digits = 1
+			}
+			return strconv.FormatFloat(n, 'f', digits, 64) + " " + unit
 		}
 		n /= 1024
 	}
@@ -148,6 +156,15 @@ func when(at string) string {
 	return t.UTC().Format("2 Jan 2006, 15:04:05")
 }
 
+// day writes the day of a time, in UTC.
+func day(at string) string {
+	t, err := time.Parse(time.RFC3339, at)
+	if err != nil {
+		return at
+	}
+	return t.UTC().Format("2 Jan 2006")
+}
+
 // ago writes how long ago something was, or its day if that is long.
 func ago(at string, now time.Time) string {
 	t, err := time.Parse(time.RFC3339, at)
@@ -176,6 +193,13 @@ func shortID(id string) string {
 	}
 	return id[:10] + "…"
 }
+
+// memoryPath returns the path of a memory's own view. Ids of imported memories
+// may have any characters.
+func memoryPath(id string) string { return "/memories/" + url.PathEscape(id) }
+
+// quoted returns a text as it stands between quotes in a selector of CSS.
+var quoted = strings.NewReplacer("\\", "\\\\", `"`, "\\\"", "\n", "\\a ", "\r", "\\d ").Replace
 
 // person names whose memory something is.
 func person(t api.Target) string {
@@ -206,15 +230,15 @@ type status struct{ Name, Tone, Meaning string }
 
 var statuses = map[string]status{
 	"injected":    {"injected", "good", "Memories were found and inserted."},
-	"replayed":    {"replayed", "good", "What earlier requests of this conversation were given was inserted again, byte for byte."},
+	"replayed":    {"replayed", "good", "The memories of earlier requests of this conversation were inserted again, byte for byte."},
 	"repaired":    {"repaired", "warn", "The conversation was repaired so that the upstream accepts it."},
-	"empty":       {"empty", "plain", "Nothing that is remembered matters here."},
-	"observed":    {"observed", "info", "Memories were found and only reported."},
+	"empty":       {"empty", "plain", "Nothing that is remembered was relevant."},
+	"observed":    {"observed", "info", "Memories were found but not inserted: this is observe mode."},
 	"off":         {"off", "plain", "Memory was off for this request."},
-	"no-user":     {"no-user", "warn", "Nobody was named whose memory it is."},
+	"no-user":     {"no-user", "warn", "The request named no user."},
 	"timeout":     {"timeout", "bad", "Recall took longer than its deadline; the request passed unchanged."},
 	"unavailable": {"unavailable", "bad", "The store could not serve; the request passed unchanged."},
-	"unsupported": {"unsupported", "plain", "A request that memory does not work in."},
+	"unsupported": {"unsupported", "plain", "Memory does not support this kind of request."},
 	"too-large":   {"too-large", "warn", "The request was larger than the limit."},
 	"rejected":    {"rejected", "bad", "The upstream refused the request with memory, and got the original."},
 }
@@ -229,14 +253,14 @@ func statusOf(name string) status {
 var reasons = map[string]string{
 	"gate":        "not relevant enough",
 	"floor":       "far below the best",
-	"topK":        "ranked below the last that fits",
+	"topK":        "ranked too low to fit",
 	"budget":      "no room in the budget",
-	"duplicate":   "says the same as a better one",
-	"visible":     "the request has it already",
+	"duplicate":   "duplicate of a better match",
+	"visible":     "already in the request",
 	"empty":       "small talk",
-	"policy":      "kept from this model by the policy",
+	"policy":      "withheld from this model by the policy",
 	"unwanted":    "not wanted for this kind of question",
-	"superseded":  "a later statement holds",
+	"superseded":  "replaced by a later statement",
 	"quarantined": "in quarantine",
 	"observed":    "only observed",
 }
@@ -267,46 +291,34 @@ type segment struct {
 	Hit  bool
 }
 
-// marked takes a text apart so that the words of a query stand out.
-func marked(text, query string) []segment {
-	var words []string
-	for word := range strings.FieldsFuncSeq(strings.ToLower(query), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
+// marked takes a text apart so that the words of a query stand out: those that
+// begin like one, or that one begins with.
+func marked(text, query string) (out []segment) {
+	var wanted []string
+	for word := range strings.FieldsFuncSeq(strings.ToLower(query), isNoWord) {
 		if len(word) > 2 {
-			words = append(words, word)
+			wanted = append(wanted, word)
 		}
 	}
-	if len(words) == 0 {
-		return []segment{{Text: text}}
-	}
-	var out []segment
-	rest := 0
-	for i := 0; i < len(text); {
-		end := i
-		for end < len(text) {
-			r, n := decodeRune(text[end:])
-			if !unicode.IsLetter(r) && !unicode.IsDigit(r) {
-				break
-			}
-			end += n
+	rest, end := 0, 0
+	for len(wanted) > 0 {
+		next := strings.IndexFunc(text[end:], isWord)
+		if next < 0 {
+			break
 		}
-		if end == i {
-			_, n := decodeRune(text[i:])
-			i += n
-			continue
+		start := end + next
+		end = len(text)
+		if n := strings.IndexFunc(text[start:], isNoWord); n >= 0 {
+			end = start + n
 		}
-		word := strings.ToLower(text[i:end])
-		if slices.ContainsFunc(words, func(w string) bool { return strings.HasPrefix(word, w) || len(word) > 3 && strings.HasPrefix(w, word) }) {
-			out = append(out, segment{Text: text[rest:i]}, segment{text[i:end], true})
+		word := strings.ToLower(text[start:end])
+		if slices.ContainsFunc(wanted, func(w string) bool { return strings.HasPrefix(word, w) || len(word) > 3 && strings.HasPrefix(w, word) }) {
+			out = append(out, segment{Text: text[rest:start]}, segment{text[start:end], true})
 			rest = end
 		}
-		i = end
 	}
 	return append(out, segment{Text: text[rest:]})
 }
 
-func decodeRune(s string) (rune, int) {
-	for _, r := range s {
-		return r, len(string(r))
-	}
-	return 0, 1
-}
+func isWord(r rune) bool   { return unicode.IsLetter(r) || unicode.IsDigit(r) }
+func isNoWord(r rune) bool { return !isWord(r) }

@@ -71,15 +71,33 @@ func saveFile(path string, body io.Reader) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	n, err := io.Copy(f, io.LimitReader(body, api.MaxImport+1))
+	return copyUpload(f, body)
+}
+
+// copyUpload copies what a client sends to a file, and closes it.
+func copyUpload(f io.WriteCloser, body io.Reader) (int64, error) {
+	from := &source{Reader: io.LimitReader(body, api.MaxImport+1)}
+	n, err := io.Copy(f, from)
 	err = errors.Join(err, f.Close())
-	if n > api.MaxImport {
+	switch {
+	case n > api.MaxImport:
 		return n, api.ErrTooLarge
-	}
-	if err != nil {
+	case from.failed:
 		return n, &api.FieldError{Field: "body", Why: "broke off"}
 	}
-	return n, nil
+	return n, err
+}
+
+// source tells what the client does not send from what the disk does not take.
+type source struct {
+	io.Reader
+	failed bool
+}
+
+func (s *source) Read(p []byte) (int, error) {
+	n, err := s.Reader.Read(p)
+	s.failed = s.failed || err != nil && !errors.Is(err, io.EOF)
+	return n, err
 }
 
 // ExportType returns the media type of an export in one of api.ExportFormats.

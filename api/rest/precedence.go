@@ -3,7 +3,6 @@ package rest
 import (
 	"context"
 	"net/http"
-	"strings"
 	"sync"
 	"time"
 
@@ -90,9 +89,10 @@ func (p *Precedence) Handler(next http.Handler) http.Handler {
 	})
 }
 
-// waitsForEvents reports whether a call is mostly idle: a stream of events.
+// waitsForEvents reports whether a call is mostly idle: a stream of receipts, of
+// this face or of the web page.
 func waitsForEvents(r *http.Request) bool {
-	return r.Method == http.MethodGet && strings.Contains(r.Header.Get("Accept"), "text/event-stream")
+	return r.Method == http.MethodGet && (r.URL.Path == "/v1/exchanges/watch" || r.URL.Path == "/live/events")
 }
 
 // visit is a call that is served.

@@ -39,9 +39,9 @@ func newCrossing(t *testing.T, rate int64) *crossing {
 	return c
 }
 
-func (c *crossing) call(ctx context.Context, h http.Handler, accept string) {
-	r := httptest.NewRequestWithContext(ctx, http.MethodGet, "/", nil)
-	r.Header.Set("Accept", accept)
+func (c *crossing) call(ctx context.Context, h http.Handler, path string) {
+	r := httptest.NewRequestWithContext(ctx, http.MethodGet, path, nil)
+	r.Header.Set("Accept", "text/event-stream") // which says nothing
 	h.ServeHTTP(httptest.NewRecorder(), r)
 }
 
@@ -53,7 +53,7 @@ func (c *crossing) load(clients int, lasts time.Duration) {
 	for range clients {
 		all.Go(func() {
 			for ctx.Err() == nil {
-				c.call(ctx, c.handler, "")
+				c.call(ctx, c.handler, "/")
 			}
 		})
 	}
@@ -92,7 +92,7 @@ func TestLoneCallsDoNotWait(t *testing.T) {
 		c := newCrossing(t, 5000)
 		for range 20 {
 			begun := time.Now()
-			c.call(t.Context(), c.handler, "")
+			c.call(t.Context(), c.handler, "/")
 			if took := time.Since(begun); took != callTime {
 				t.Fatalf("a call took %v, want %v", took, callTime)
 			}
@@ -113,30 +113,30 @@ func TestPlacesComeBack(t *testing.T) {
 		for range 3 * callsAtOnce {
 			func() {
 				defer func() { _ = recover() }()
-				c.call(t.Context(), bad, "")
+				c.call(t.Context(), bad, "/")
 			}()
-			all.Go(func() { c.call(ctx, endless, "text/event-stream") })
+			all.Go(func() { c.call(ctx, endless, "/live/events") })
 		}
 		synctest.Wait()
 		begun := time.Now()
-		c.call(t.Context(), c.handler, "")
+		c.call(t.Context(), c.handler, "/")
 		if took := time.Since(begun); took != callTime {
 			t.Errorf("next to streams a call took %v", took)
 		}
 		time.Sleep(time.Second)
 		for range callsAtOnce {
-			all.Go(func() { c.call(ctx, endless, "") })
+			all.Go(func() { c.call(ctx, endless, "/") })
 		}
 		synctest.Wait()
 		gone, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		served := c.served.Load()
-		c.call(gone, c.handler, "")
+		c.call(gone, c.handler, "/")
 		if c.served.Load() != served {
 			t.Error("a call whose client has left was served")
 		}
 		begun = time.Now()
-		c.call(t.Context(), c.handler, "")
+		c.call(t.Context(), c.handler, "/")
 		if took := time.Since(begun); took > longCall*(1+maxRest) {
 			t.Errorf("next to calls that do not end, one took %v", took)
 		}
@@ -172,7 +172,7 @@ func TestLongCallsRest(t *testing.T) {
 						t.Error(err)
 					}
 				}
-			})), "")
+			})), "/")
 			if took := time.Since(begun); took != want {
 				t.Errorf("%d requests a second: %v, want %v", rate, took, want)
 			}

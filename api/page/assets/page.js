@@ -229,7 +229,7 @@ const live = {
     live.paused = !live.paused;
     const button = one('#pause');
     button.setAttribute('aria-pressed', live.paused);
-    button.textContent = live.paused ? 'Go on' : 'Pause';
+    button.textContent = live.paused ? 'Resume' : 'Pause';
     if (!live.paused) live.show();
     live.tell();
   },

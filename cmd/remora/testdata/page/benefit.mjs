@@ -60,7 +60,7 @@ await run(async (browser) => {
   await page.getByLabel('Model').fill('<img src=x onerror=alert(1)>')
   await page.getByLabel('Client').fill('"><script>alert(2)</script>')
   await page.getByLabel('Client').press('Enter')
-  await page.getByText('There is no request in this period that fits').waitFor()
+  await page.getByText('No request matches in this period').waitFor()
   equal(await page.locator('main img, main script').count(), 0, 'elements that were typed')
   await tab.sweep('nothing')
   await page.getByRole('link', { name: 'Count all requests' }).click()

@@ -49,15 +49,15 @@ await run(async (browser) => {
   check((await page.locator('#found .doc').first().textContent()).length > 20, 'it is not said what it means')
   check(await page.locator('#found .doc').first().isVisible(), 'what it means is not shown')
   await page.locator('#setting').fill('')
-  await page.getByLabel('only those').check()
+  await page.getByLabel('only changed').check()
   await eventually('fewer settings', async () => { const n = (await keys()).length; return n > 3 && n < all })
   check((await keys()).includes('api.listen'), 'a changed setting is missing')
   check(/config\.json:\d+/.test(await page.locator('#found tr').filter({ hasText: 'api.listen' }).textContent()), 'where it comes from is not said')
   await tab.sweep('changed')
   await page.reload()
-  check(await page.getByLabel('only those').isChecked(), 'the filter is lost')
+  check(await page.getByLabel('only changed').isChecked(), 'the filter is lost')
   await page.locator('#setting').fill('<script>alert(1)</script>')
-  await page.getByText('No setting that is not as by default matches').waitFor()
+  await page.getByText('No changed setting matches').waitFor()
 
   // Secrets are nowhere.
   await tab.open('/health?q=api.token')

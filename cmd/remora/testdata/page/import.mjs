@@ -58,7 +58,7 @@ try {
     await page.waitForURL(/\/import\/[0-9a-f]{64}/)
     equal(await count('conversations'), 3, 'conversations')
     equal(await count('messages'), 6, 'messages')
-    check((await page.locator('main').innerText()).includes('2024-04-01 to 2024-04-03'), 'the dates are not said')
+    check((await page.locator('main').innerText()).includes('1 Apr 2024 to 3 Apr 2024'), 'the dates are not said')
     check((await page.locator('main').innerText()).includes('ChatGPT'), 'the format is not said')
     await tab.sweep('found')
     const found = page.url()
@@ -83,7 +83,7 @@ try {
     await page.waitForURL(/\/import\/[0-9a-f]{64}/)
     await page.locator('button', { hasText: 'Import it' }).click()
     await page.locator('text=See what was imported').waitFor()
-    equal(await count('turns handed in'), 3, 'turns')
+    equal(await count('Turns queued'), 3, 'turns')
     await tab.sweep('done')
     await eventually('the facts of the import', async () => (await rest('GET', '/v1/memories?user=carla&kind=fact')).memories.length >= 2)
     await page.locator('a', { hasText: 'See what was imported' }).click()
@@ -95,10 +95,10 @@ try {
       { id: 'a', memory: 'Plays the cello in a quartet', user_id: 'x', created_at: '2024-05-01T10:00:00Z' },
       { id: 'b', memory: 'Has a cat called Zettel', user_id: 'x', created_at: '2024-05-02T10:00:00Z' },
     ] })
-    for (const [label, want] of [['memories saved', 2], ['memories known already', 2]]) {
+    for (const [label, want] of [['Memories saved', 2], ['Already known', 2]]) {
       await give(mem0)
       await page.waitForURL(/\/import\/[0-9a-f]{64}/)
-      equal(await count('memories that the tool kept'), 2, 'memories of mem0')
+      equal(await count('Memories kept by the tool'), 2, 'memories of mem0')
       await page.locator('button', { hasText: 'Import it' }).click()
       await page.locator('text=See what was imported').waitFor()
       equal(await count(label), want, label)
@@ -122,7 +122,7 @@ try {
     await plain.login()
     await plain.open('/import?user=carla')
     await plain.page.locator('#file').setInputFiles(conversations)
-    await plain.page.locator('button', { hasText: 'Look what is in it' }).click()
+    await plain.page.locator('button', { hasText: 'Check the file' }).click()
     await plain.page.locator('button', { hasText: 'Import it' }).click()
     await plain.page.locator('text=See what was imported').waitFor() // by the page's own refresh
   })

@@ -74,7 +74,7 @@ await run(async (browser) => {
   await tab.axe('the keys')
   await press('Escape')
   await page.locator('#keys').waitFor({ state: 'hidden' })
-  await page.getByRole('button', { name: 'Keys' }).press('Enter')
+  await page.getByRole('button', { name: 'Keyboard shortcuts' }).press('Enter')
   await page.locator('#keys').waitFor({ state: 'visible' })
   await press('Escape')
 

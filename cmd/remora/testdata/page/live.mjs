@@ -39,7 +39,7 @@ await run(async (browser) => {
   await state('Paused, 2 waiting')
   equal((await texts())[0], 'What is my boat called, if you know?', 'the newest row while it is paused')
   await tab.sweep('paused')
-  await page.getByRole('button', { name: 'Go on' }).click()
+  await page.getByRole('button', { name: 'Resume' }).click()
   await until('what waited', (all) => all[0] === 'Which bicycle is mine?' && all[1] === 'Where does the boat lie in winter?')
   await state('Live')
 
@@ -107,13 +107,13 @@ await run(async (browser) => {
   for (let i = 0; i < 60; i++) await say({ user: 'bob', conversation: `many ${i}`, text: `Question number ${i} of many`, memory: 'observe' })
   await eventually('the last of many', async () => (await rest('GET', '/v1/exchanges/recent?limit=1')).exchanges[0].query.includes('number 59'))
   await plain.page.locator('#reload').click()
-  await plain.page.getByRole('link', { name: 'Earlier ones' }).click()
+  await plain.page.getByRole('link', { name: 'Earlier exchanges' }).click()
   await plain.page.getByText('Question number 9 of many').waitFor()
   equal(await plain.page.getByText('Question number 10 of many').count(), 0, 'a row that the first page has')
 
   // With it, they are put below the others.
   await tab.open('/')
-  await page.getByRole('link', { name: 'Earlier ones' }).click()
+  await page.getByRole('link', { name: 'Earlier exchanges' }).click()
   await until('earlier ones', (all) => all[0].includes('number 59') && all.includes('Question number 9 of many'))
   equal(new Set(await rows.evaluateAll((all) => all.map((li) => li.id))).size, await rows.count(), 'rows without doubles')
 })

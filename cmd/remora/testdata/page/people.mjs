@@ -26,7 +26,7 @@ await run(async (browser) => {
   equal(await names(), ['bob'], 'people of a filter in the address')
 
   // Exports.
-  for (const [label, name, part] of [['Remora,', /^remora-bob-\d{4}-\d\d-\d\d\.jsonl$/, '"kind":'], ['mem0', /\.json$/, '{"results":['], ['Markdown', /\.md$/, '# What is remembered']]) {
+  for (const [label, name, part] of [['Remora (can', /^remora-bob-\d{4}-\d\d-\d\d\.jsonl$/, '"kind":'], ['mem0', /\.json$/, '{"results":['], ['Markdown', /\.md$/, '# What is remembered']]) {
     const [file] = await Promise.all([
       page.waitForEvent('download'),
       (async () => {

@@ -109,7 +109,7 @@ await run(async (browser) => {
   await eventually('it is back', async () => (await insertedNow()).includes(id))
 
   // An exchange without insertions says why, and one without a question is readable.
-  for (const [status, words] of [['empty', /Nothing was inserted\. (Nothing that|What matches|All that)/], ['observed', /Nothing was inserted\. Memories were found and only reported/]]) {
+  for (const [status, words] of [['empty', /Nothing was inserted\. (Nothing that|What matches|All that)/], ['observed', /Nothing was inserted\. Memories were found but not inserted/]]) {
     const [x] = await find(`status=${status}`)
     await open(x)
     check(words.test((await page.locator('.verdict').innerText()).replaceAll(/\s+/g, ' ')), `why nothing was inserted: ${await page.locator('.verdict').innerText()}`)
