@@ -74,6 +74,7 @@ func TestPage(t *testing.T) {
 		file := filepath.Join("testdata", "page", v.name+".mjs")
 		t.Run(v.name, func(sub *testing.T) {
 			if v.own != nil {
+				sub.Parallel()
 				o := *v.own
 				o.prices = pagePrices
 				tools.run(sub, startPage(sub, o), file)
