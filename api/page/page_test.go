@@ -66,6 +66,18 @@ func TestNobodyYet(t *testing.T) {
 	}
 }
 
+// A part of a view that fails is reported next to the view, which stays.
+func TestFailedPart(t *testing.T) {
+	r := newRig(t)
+	header := []string{"Authorization", "Bearer " + adminToken, "Hx-Request", "true"}
+	for _, path := range []string{"/memories/nothing", "/exchanges/x1", "/memories/nothing?originals=1"} {
+		res, body := r.send(t, path, nil, header...)
+		if res.StatusCode < 400 || res.Header.Get("Hx-Retarget") != "#toasts" || !strings.Contains(body, `class="toast bad"`) || strings.Contains(body, "<html") {
+			t.Errorf("%.40s: status %d, for %q: %.200s", path, res.StatusCode, res.Header.Get("Hx-Retarget"), body)
+		}
+	}
+}
+
 // FuzzViews asks for views with any parameters, and for changes with any
 // fields: nothing fails in Remora, and no markup of the parameters is in an
 // answer.

@@ -200,8 +200,10 @@ func (c *call) fail(err error) {
 		c.log.Error("the page failed", "request", c.w.Header().Get(request.HeaderID), "error", err)
 	}
 	detail := sentence(api.Detail(err))
-	if c.partial() {
-		c.write(status, "error", "problem", detail)
+	if c.partial() { // the view stays as it is
+		c.w.Header().Set("Hx-Retarget", "#toasts")
+		c.w.Header().Set("Hx-Reswap", "innerHTML")
+		c.write(status, "error", "toast", map[string]any{"b": c.bare(""), "f": flash{Text: detail, Bad: true}})
 		return
 	}
 	if c.nobody(err) {

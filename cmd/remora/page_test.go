@@ -1,4 +1,4 @@
-//go:build unix
+//go:build unix && !race
 
 package main
 
@@ -56,6 +56,9 @@ var pageHelpers = []string{"lib", "screenshot"}
 
 // TestPage drives the page of the control plane with a browser, one script for
 // each view, on a Remora with real exchanges.
+//
+// The race detector makes a Remora with 100,000 memories too slow for anybody to
+// wait for; the tests of api/page run with it.
 //
 // REMORA_PAGE_STAY=1 and -run 'TestPage$/stay' seed one for a person to look at.
 // REMORA_SHOTS names a directory for pictures of each view.
