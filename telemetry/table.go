@@ -148,7 +148,7 @@ func stateRows() []Row {
 	return []Row{
 		{StoreOpen, Gauge, "{store}", nil, "1 while the store is open, else 0; then traffic passes without memory", nil},
 		{StoreFree, Gauge, "By", nil, "free on the store's file system; 0 = not measured yet", nil},
-		{StoreSize, Gauge, "By", nil, "files of the store's directory, measured every 15 s at most", nil},
+		{StoreSize, Gauge, "By", nil, "files of the store's directory, measured every 15 s at most; 0 = not measured yet", nil},
 		{StoreRestarts, Counter, "{restart}", nil, "restarts of the store's process", nil},
 		{StoreDamaged, Counter, "{file}", nil, "files and records found damaged", nil},
 		{StoreSetAside, Gauge, "{store}", nil, "stores that were set aside because of damage and still exist", nil},

@@ -16,10 +16,12 @@ import (
 	"github.com/remora-proxy/remora/proxy/problem"
 )
 
-// What the health listener serves at the same time, and how long a request that
-// is in progress may take at the end.
+// What the health listener serves at the same time, how many of these requests
+// may be scrapes, so that slow ones leave room for probes, and how long a
+// request that is in progress may take at the end.
 const (
 	maxHealthRequests = 16
+	maxScrapes        = 4
 	healthDrain       = time.Second
 )
 
@@ -60,8 +62,22 @@ func (s *system) healthHandler() http.Handler {
 	}
 	mux.HandleFunc("GET /readyz", passes)
 	mux.HandleFunc("GET /startupz", passes)
-	mux.Handle("GET /metrics", s.telemetry.Scrape())
+	mux.Handle("GET /metrics", atMost(maxScrapes, s.telemetry.Scrape()))
 	return mux
+}
+
+// atMost serves n requests at the same time with h, and refuses others.
+func atMost(n int, h http.Handler) http.Handler {
+	places := make(chan struct{}, n)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case places <- struct{}{}:
+			defer func() { <-places }()
+			h.ServeHTTP(w, r)
+		default:
+			problem.New(http.StatusServiceUnavailable, "unavailable", "too many requests for metrics are in progress").Write(w)
+		}
+	})
 }
 
 // whileAccepting notes that the listeners accept, from when they run until they
@@ -69,6 +85,7 @@ func (s *system) healthHandler() http.Handler {
 func (s *system) whileAccepting(run func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		s.accepting.Store(true)
+		defer s.accepting.Store(false) // also where a listener has failed
 		defer context.AfterFunc(ctx, func() { s.accepting.Store(false) })()
 		return run(ctx)
 	}

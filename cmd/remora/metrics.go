@@ -5,6 +5,7 @@ import (
 	"math"
 	"runtime/metrics"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -207,20 +208,27 @@ func counts[N int64 | uint64](to telemetry.Observer, name string, key attribute.
 // whole returns n as far as OpenTelemetry can count.
 func whole(n uint64) int64 { return int64(min(n, math.MaxInt64)) }
 
-// measuredSize is the size of a directory. It is not measured for each of those
-// who ask.
+// measuredSize is the size of a directory. It is measured in the background and
+// not for each of those who ask: on a disk that hangs nobody waits for it.
 type measuredSize struct {
 	dir  string
-	at   time.Time
-	size int64
+	at   time.Time   // of the last measurement's begin; one caller of now at a time
+	busy atomic.Bool // it is being measured
+	size atomic.Int64
 }
 
 // maxSizeAge is how old a measured size may be.
 const maxSizeAge = 15 * time.Second
 
+// now returns the size that was measured last, 0 before the first time, and has
+// one that is too old measured again.
 func (m *measuredSize) now() int64 {
-	if now := time.Now(); m.at.IsZero() || now.Sub(m.at) > maxSizeAge {
-		m.at, m.size = now, directorySize(m.dir)
+	if now := time.Now(); (m.at.IsZero() || now.Sub(m.at) > maxSizeAge) && m.busy.CompareAndSwap(false, true) {
+		m.at = now
+		go func() {
+			defer m.busy.Store(false)
+			m.size.Store(directorySize(m.dir))
+		}()
 	}
-	return m.size
+	return m.size.Load()
 }

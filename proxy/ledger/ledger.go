@@ -293,9 +293,7 @@ func (l *Ledger) Size() (memory, unsaved int64) {
 	memory = l.bytes
 	l.mu.Unlock()
 	if l.store != nil {
-		l.store.mu.Lock()
-		unsaved = int64(l.store.size)
-		l.store.mu.Unlock()
+		unsaved = l.store.unsavedBytes()
 	}
 	return memory, unsaved
 }

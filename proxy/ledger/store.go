@@ -45,6 +45,7 @@ type store struct {
 
 	loads   sync.WaitGroup
 	dropped atomic.Int64
+	told    atomic.Int64 // what unsavedBytes has returned last
 }
 
 // unsaved are the changes of one group that wait to be written.
@@ -98,6 +99,16 @@ func (st *store) open(dir string, secret []byte) error {
 	st.journal = j
 	st.signal()
 	return nil
+}
+
+// unsavedBytes returns how much waits to be written. While mu is held, which may
+// be for as long as a disk hangs, that is what it was before.
+func (st *store) unsavedBytes() int64 {
+	if st.mu.TryLock() {
+		st.told.Store(int64(st.size))
+		st.mu.Unlock()
+	}
+	return st.told.Load()
 }
 
 // maxSpare returns how many segments are kept for reuse.
