@@ -13,7 +13,8 @@ var reloadable = []string{"policy", "api.prices", "log.level"}
 // Reload compares c, the configuration in force, with next, which was loaded
 // later. now is c with the settings of next that can change while Remora runs.
 // changed are the keys of those that did, and waiting those of all other
-// settings that differ: they need a restart.
+// settings that differ: they need a restart. Rules of policy name upstreams, so
+// they wait together with these.
 func (c *Config) Reload(next *Config) (now Config, changed, waiting []string) {
 	now = *c
 	origins := map[string]string{}
@@ -21,11 +22,12 @@ func (c *Config) Reload(next *Config) (now Config, changed, waiting []string) {
 		maps.Copy(origins, c.loaded.origins)
 	}
 	theirs := next.settings()
+	others := !reflect.DeepEqual(c.Proxy.Upstreams, next.Proxy.Upstreams)
 	for i, s := range now.settings() {
 		if reflect.DeepEqual(s.at.target(), theirs[i].at.target()) {
 			continue
 		}
-		if !slices.Contains(reloadable, s.key) {
+		if !slices.Contains(reloadable, s.key) || s.key == "policy" && others {
 			waiting = append(waiting, s.key)
 			continue
 		}

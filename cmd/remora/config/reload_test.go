@@ -36,6 +36,11 @@ func TestReload(t *testing.T) {
 			[]string{"policy", "api.prices", "log.level"}, nil},
 		{"what can't", `{"listen": "127.0.0.1:2000", "recall": {"topK": 3}, "log": {"level": "warn"}}`,
 			[]string{"log.level"}, []string{"listen", "recall.topK", "storage.keyFile", "storage.key"}},
+		{"rules for other upstreams", `{"listen": "127.0.0.1:1000", "log": {"level": "debug"},
+			"storage": {"key": "0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f"},
+			"upstreams": [{"name": "local", "url": "http://127.0.0.1:2000", "paths": ["/"]}],
+			"policy": [{"upstream": "local", "memory": "off"}]}`,
+			[]string{"log.level"}, []string{"upstreams", "policy"}},
 		{"a secret alone", strings.ReplaceAll(first, "0f", "f0"), nil, []string{"storage.key"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
