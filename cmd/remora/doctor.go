@@ -24,7 +24,7 @@ import (
 func doctorCommand() command {
 	return command{
 		name:    "doctor",
-		summary: "find out what is wrong, on this machine and with its agents, and how to mend it",
+		summary: "find out what is wrong, on this machine and with its agents, and how to fix it",
 		usage: `remora doctor [--json] [flags as for serve]
 
 It asks what 'remora check' does, and also about the clock, the disk, the modes of files, and whether agents here find

@@ -14,6 +14,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -196,19 +197,22 @@ func wrapAgent(ctx context.Context, s streams, flags *config.Overrides, name str
 	if err != nil {
 		return err
 	}
-	release, err := ensureRemora(ctx, s, c, flags, base)
-	if err != nil {
-		return err
-	}
-	defer release()
 	agent = agent.At(base)
 	where, err := url.Parse(base)
 	if err != nil {
 		return err
 	}
+	env, replaced, err := wrap.Environment(os.Environ(), agent, where.Hostname())
+	if err != nil {
+		return err
+	}
+	release, err := ensureRemora(ctx, s, c, flags, base)
+	if err != nil {
+		return err
+	}
+	defer release()
 	cmd := exec.CommandContext(context.WithoutCancel(ctx), program, append(slices.Clone(agent.Arguments), args[1:]...)...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = s.in, s.out, s.err
-	env, replaced := wrap.Environment(os.Environ(), agent, where.Hostname())
 	for _, name := range replaced {
 		fmt.Fprintf(s.err, "remora: %s had another value; for this run it leads to Remora, and from there to its upstreams\n", name)
 	}
@@ -264,6 +268,7 @@ func ensureRemora(ctx context.Context, s streams, c config.Config, flags *config
 func startRemora(ctx context.Context, s streams, c config.Config, flags *config.Overrides, lock, log string) error {
 	alive := func(ctx context.Context) error { return doctor.AskLive(ctx, c.Server.Listen) }
 	if alive(ctx) == nil {
+		tellOfRunning(ctx, s.err, c, flags)
 		return nil
 	}
 	self, err := programPath(os.Args[0])
@@ -283,6 +288,52 @@ func startRemora(ctx context.Context, s streams, c config.Config, flags *config.
 	}
 	fmt.Fprintf(s.err, "remora: started for this run, its log is %s\n", log)
 	return nil
+}
+
+// tellOfRunning writes what the Remora that answers at the address of c does not
+// have from this command: flags, and perhaps the data directory.
+func tellOfRunning(ctx context.Context, out io.Writer, c config.Config, flags *config.Overrides) {
+	var given []string
+	for _, flag := range [...][2]string{{"--upstream", flags.Upstream}, {"--config", flags.File}, {"--forward", flags.Forward}} {
+		if flag[1] != "" {
+			given = append(given, flag[0])
+		}
+	}
+	if len(given) > 0 {
+		fmt.Fprintf(out, "remora: one runs at %s already: %s of this command does not change it\n", c.Server.Listen, strings.Join(given, ", "))
+	}
+	if process.Supported && !serves(ctx, c) {
+		fmt.Fprintf(out, "remora: the one at %s does not answer for the data directory %s: it may use another\n", c.Server.Listen, c.Storage.Dir)
+	}
+}
+
+// maxFront limits how long a Remora that has just been started is waited for
+// until it answers for its store.
+const maxFront = time.Second
+
+// serves reports whether the Remora that uses the store of c listens at the
+// address of c, as far as that can be told.
+func serves(ctx context.Context, c config.Config) bool {
+	ctx, cancel := context.WithTimeout(ctx, maxFront)
+	defer cancel()
+	for {
+		if listen := runningListen(ctx, c); listen != "" {
+			return sameAddress(listen, c.Server.Listen)
+		}
+		select {
+		case <-ctx.Done():
+			return false
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// sameAddress reports whether agents reach both addresses at the same URL.
+func sameAddress(a, b string) bool {
+	one, err := agents.Base(a)
+	other, err2 := agents.Base(b)
+	local := strings.NewReplacer("//localhost:", "//127.0.0.1:")
+	return err == nil && err2 == nil && local.Replace(one) == local.Replace(other)
 }
 
 // wrapDirectory returns where the locks and logs of Remoras in the background

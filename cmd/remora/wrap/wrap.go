@@ -25,28 +25,46 @@ import (
 )
 
 // Environment returns environ for one run of an agent whose address is filled
-// in. replaced are the names of variables that had another value.
+// in. replaced are the names of variables that had another value. A variable
+// that holds a whole configuration is not replaced: it is an error that it is set.
 //
 // Where a proxy is set, the agent's requests to this machine don't go through
-// it: host is added to NO_PROXY.
-func Environment(environ []string, a agents.Agent, host string) (env, replaced []string) {
+// it: host is added to NO_PROXY and no_proxy, which get what either of them had.
+func Environment(environ []string, a agents.Agent, host string) (env, replaced []string, err error) {
 	env = slices.Clone(environ)
-	for _, v := range slices.Concat(a.Variables, a.Inline) {
+	for _, v := range a.Inline {
+		if old := lookup(env, v.Name); old != "" && old != v.Value {
+			return nil, nil, fmt.Errorf("%s is set, and what it holds would be lost: unset it for this run, "+
+				"or add to it what 'remora env %s' prints and run the agent without wrap", v.Name, a.Name)
+		}
+		env = set(env, v.Name, v.Value)
+	}
+	for _, v := range a.Variables {
 		if old := lookup(env, v.Name); old != "" && old != v.Value {
 			replaced = append(replaced, v.Name)
 		}
 		env = set(env, v.Name, v.Value)
 	}
 	if !slices.ContainsFunc(agents.ProxyVariables, func(name string) bool { return lookup(env, name) != "" }) {
-		return env, replaced
+		return env, replaced, nil
 	}
-	for _, name := range [...]string{"NO_PROXY", "no_proxy"} {
-		except := strings.FieldsFunc(lookup(env, name), func(r rune) bool { return r == ',' || r == ' ' })
-		if !slices.Contains(except, host) && !slices.Contains(except, "*") {
-			env = set(env, name, strings.Join(append(except, host), ","))
+	except := exceptions(lookup(env, "NO_PROXY")+","+lookup(env, "no_proxy"), host)
+	return set(set(env, "NO_PROXY", except), "no_proxy", except), replaced, nil
+}
+
+// exceptions returns the hosts of list and host, each once, or "*" if that is
+// one of them: some programs take it only if it stands alone.
+func exceptions(list, host string) string {
+	var hosts []string
+	for _, h := range append(strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' }), host) {
+		if h == "*" {
+			return h
+		}
+		if !slices.Contains(hosts, h) {
+			hosts = append(hosts, h)
 		}
 	}
-	return env, replaced
+	return strings.Join(hosts, ",")
 }
 
 func lookup(env []string, name string) string {
@@ -140,15 +158,16 @@ func Hold(ctx context.Context, path string) (release func(), err error) {
 }
 
 // Start starts a Remora in the background, with what it writes going to the file
-// log, and returns once alive returns nil. The process outlives this one.
+// log, and returns once alive returns nil. The process outlives this one, and
+// has only those of its variables that a Remora reads.
 func Start(ctx context.Context, server *exec.Cmd, log string, alive func(context.Context) error) error {
-	f, err := os.OpenFile(log, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	f, err := os.OpenFile(log, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|os.O_APPEND, 0o600)
 	if err != nil {
 		return fmt.Errorf("open the log of Remora: %w", err)
 	}
 	defer f.Close()
 	server.Stdout, server.Stderr = f, f
-	server.Env = slices.DeleteFunc(server.Env, secret)
+	server.Env = slices.DeleteFunc(server.Env, func(kv string) bool { return !handedOn(kv) })
 	detach(server)
 	if err := server.Start(); err != nil {
 		return fmt.Errorf("start Remora: %w", err)
@@ -177,17 +196,25 @@ func Start(ctx context.Context, server *exec.Cmd, log string, alive func(context
 	}
 }
 
-// secret reports whether a variable is likely to hold a credential that Remora
-// does not read. What runs in the background for long has no use for it.
-func secret(kv string) bool {
-	name, _, _ := strings.Cut(strings.ToUpper(kv), "=")
-	if strings.HasPrefix(name, "REMORA_") || strings.HasPrefix(name, "OTEL_") {
-		return false
+// Names of variables, in upper case, that a Remora in the background gets.
+var (
+	handedOnStarts = []string{"REMORA_", "OTEL_", "XDG_", "LC_"}
+	handedOnNames  = []string{
+		"HOME", "USER", "PATH", "TMPDIR", "TMP", "TEMP", "TZ", "LANG", "SSL_CERT_FILE", "SSL_CERT_DIR",
+		"NO_PROXY", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "CONTAINER", "KUBERNETES_SERVICE_HOST",
+		"SYSTEMROOT", "WINDIR", "USERPROFILE", "APPDATA", "LOCALAPPDATA", "PROGRAMDATA",
+		// Those of Go's runtime, by name: GOOGLE_API_KEY begins with GO, too.
+		"GOGC", "GOMEMLIMIT", "GOMAXPROCS", "GODEBUG", "GOTRACEBACK", "GOCOVERDIR", "GORACE",
 	}
-	for _, end := range [...]string{"_KEY", "_TOKEN", "_SECRET", "_PASSWORD"} {
-		if strings.HasSuffix(name, end) {
-			return true
-		}
-	}
-	return false
+)
+
+// handedOn reports whether a Remora in the background gets a variable. It gets
+// those that it or the system's libraries read, and nothing else: any other may
+// be a credential, and the process lives on. REMORA_SERVER is for clients, and
+// those of systemd are for the service that this process may be part of.
+func handedOn(kv string) bool {
+	name, _, _ := strings.Cut(kv, "=")
+	name = strings.ToUpper(name)
+	return name != "REMORA_SERVER" && (slices.Contains(handedOnNames, name) ||
+		slices.ContainsFunc(handedOnStarts, func(start string) bool { return strings.HasPrefix(name, start) }))
 }

@@ -29,12 +29,17 @@ func TestEnvironment(t *testing.T) {
 			[]string{"ANTHROPIC_BASE_URL=http://elsewhere"}, []string{"ANTHROPIC_BASE_URL"}},
 		{"a key is not touched", []string{"ANTHROPIC_API_KEY=sk-1"}, []string{"ANTHROPIC_API_KEY=sk-1"}, nil, nil},
 		{"a proxy", []string{"https_proxy=http://p"}, []string{"NO_PROXY=127.0.0.1", "no_proxy=127.0.0.1"}, nil, nil},
-		{"a proxy with exceptions", []string{"HTTPS_PROXY=http://p", "NO_PROXY=a.b, c.d"}, []string{"NO_PROXY=a.b,c.d,127.0.0.1"}, nil, nil},
+		{"a proxy with exceptions", []string{"HTTPS_PROXY=http://p", "NO_PROXY=a.b, c.d"}, []string{"NO_PROXY=a.b,c.d,127.0.0.1", "no_proxy=a.b,c.d,127.0.0.1"}, nil, nil},
+		{"exceptions in both spellings", []string{"http_proxy=http://p", "NO_PROXY=a.b,c.d", "no_proxy=c.d,e.f"},
+			[]string{"NO_PROXY=a.b,c.d,e.f,127.0.0.1", "no_proxy=a.b,c.d,e.f,127.0.0.1"}, nil, nil},
 		{"a proxy that is not used here", []string{"HTTPS_PROXY=http://p", "NO_PROXY=127.0.0.1", "no_proxy=*"},
-			[]string{"NO_PROXY=127.0.0.1", "no_proxy=*"}, nil, nil},
+			[]string{"NO_PROXY=*", "no_proxy=*"}, nil, nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			env, replaced := Environment(test.given, claude, "127.0.0.1")
+			env, replaced, err := Environment(test.given, claude, "127.0.0.1")
+			if err != nil {
+				t.Fatal(err)
+			}
 			for _, kv := range test.want {
 				if !slices.Contains(env, kv) {
 					t.Errorf("%q is missing in %q", kv, env)
@@ -52,18 +57,38 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
-func TestSecret(t *testing.T) {
+// A configuration in a variable is not replaced, unless it is the same.
+func TestEnvironmentKeepsConfiguration(t *testing.T) {
+	agent, _ := agents.Named("opencode")
+	agent = agent.At("http://127.0.0.1:8787")
+	env, _, err := Environment([]string{"A=b"}, agent, "127.0.0.1")
+	if err != nil || lookup(env, "OPENCODE_CONFIG_CONTENT") == "" {
+		t.Fatalf("got %q, %v", env, err)
+	}
+	if _, _, err := Environment(env, agent, "127.0.0.1"); err != nil {
+		t.Errorf("the same: %v", err)
+	}
+	_, _, err = Environment([]string{`OPENCODE_CONFIG_CONTENT={"theme": "mine"}`}, agent, "127.0.0.1")
+	if err == nil || !strings.Contains(err.Error(), "OPENCODE_CONFIG_CONTENT is set") || strings.Contains(err.Error(), "theme") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestHandedOn(t *testing.T) {
 	for kv, want := range map[string]bool{
-		"OPENAI_API_KEY=x": true, "anthropic_auth_token=x": true, "X_SECRET=": true, "DB_PASSWORD=x": true,
-		"REMORA_API_TOKEN=x": false, "REMORA_STORAGE_KEY=x": false, "OTEL_EXPORTER_OTLP_KEY=x": false, "PATH=/a_KEY": false, "HOME=/": false,
+		"OPENAI_API_KEY=x": false, "PGPASSWORD=x": false, "DATABASE_URL=x": false, "GOOGLE_API_KEY=x": false, "X=": false,
+		"REMORA_SERVER=x": false, "NOTIFY_SOCKET=x": false, "WATCHDOG_USEC=1": false, "LISTEN_FDS=1": false,
+		"REMORA_API_TOKEN=x": true, "REMORA_STORAGE_KEY=x": true, "OTEL_EXPORTER_OTLP_HEADERS=x": true, "PATH=/a_KEY": true,
+		"HOME=/": true, "https_proxy=x": true, "container=podman": true, "SystemRoot=x": true, "XDG_CONFIG_HOME=x": true,
+		"LC_ALL=C": true, "GOMEMLIMIT=1": true,
 	} {
-		if got := secret(kv); got != want {
+		if got := handedOn(kv); got != want {
 			t.Errorf("%s: %t", kv, got)
 		}
 	}
 }
 
-// Whoever uses a Remora keeps it; the last one ends it, and nobody begins to use
+// Each user of a Remora keeps it; the last one ends it, and nobody begins to use
 // one that ends.
 func TestLock(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
@@ -126,8 +151,8 @@ func TestStartFails(t *testing.T) {
 		t.Skip("no sh")
 	}
 	log := filepath.Join(t.TempDir(), "log")
-	server := exec.Command("sh", "-c", `echo "key: $OPENAI_API_KEY"; exit 1`)
-	server.Env = append(os.Environ(), "OPENAI_API_KEY=sk-1")
+	server := exec.Command("sh", "-c", `echo "key: $OPENAI_API_KEY$PGPASSWORD"; exit 1`)
+	server.Env = append(os.Environ(), "OPENAI_API_KEY=sk-1", "PGPASSWORD=canary")
 	err := Start(t.Context(), server, log, func(context.Context) error { return errors.New("nobody") })
 	if err == nil || !strings.Contains(err.Error(), log) {
 		t.Errorf("got %v", err)
