@@ -38,6 +38,7 @@ type answer struct {
 	tee     *tee
 	turn    persist.Turn // without the answer and the id
 	persist bool
+	needed  bool          // by more than telemetry
 	trace   *exchangeSpan // nil = not traced
 	ended   time.Time
 	cut     bool             // a side hung up, so the stream itself must show that it is complete
@@ -69,17 +70,21 @@ func newAssembler(h *Handler) *assembler {
 	return &assembler{h: h, queue: make(chan *answer, h.cfg.Limits.Assemblies)}
 }
 
-// submit never blocks.
+// submit never blocks. Answers that only telemetry needs leave half of the
+// queue to the others.
 func (a *assembler) submit(j *answer) {
-	select {
-	case a.queue <- j:
-		a.submitted.Add(1)
-	default:
-		a.h.stats.TurnsLost.Add(1)
-		a.h.recordReceipt(j.receipt)
-		j.tee.release()
-		j.trace.end(j.ended)
+	if j.needed || 2*len(a.queue) < cap(a.queue) {
+		select {
+		case a.queue <- j:
+			a.submitted.Add(1)
+			return
+		default:
+		}
 	}
+	a.missed(j, &a.h.stats.TurnsLost)
+	a.h.recordReceipt(j.receipt)
+	j.tee.release()
+	j.trace.end(j.ended)
 }
 
 // run works until ctx has ended and the queue is empty.
@@ -132,10 +137,10 @@ func (a *assembler) read(j *answer) {
 	plain, release, err := j.tee.decode(j.header)
 	switch {
 	case errors.Is(err, errTooLarge):
-		a.h.stats.TeeSkipped.Add(1)
+		a.missed(j, &a.h.stats.TeeSkipped)
 		return
 	case err != nil:
-		a.h.stats.Undecoded.Add(1)
+		a.missed(j, &a.h.stats.Undecoded)
 		return
 	}
 	defer release()
@@ -180,6 +185,14 @@ func (a *assembler) read(j *answer) {
 		return
 	}
 	a.h.stats.Assembled.Add(1)
+}
+
+// missed counts a turn that is not remembered; of an answer that was to be read
+// for something else none is missing.
+func (a *assembler) missed(j *answer, count *atomic.Int64) {
+	if j.persist {
+		count.Add(1)
+	}
 }
 
 // parse reads the answer in the form that it has: servers label streams as

@@ -62,6 +62,37 @@ func TestAssemblyDelay(t *testing.T) {
 	}
 }
 
+// Answers that are read for telemetry alone take half of the queue at most, and
+// no turn is missing when they can't be read.
+func TestAnswersForTelemetry(t *testing.T) {
+	h := &Handler{cfg: DefaultConfig(), tees: budget{limit: 1 << 20}}
+	h.cfg.Limits.Assemblies = 4
+	a := newAssembler(h)
+	submit := func(persist bool) {
+		reply := &tee{limit: 1 << 20, budget: &h.tees}
+		reply.write([]byte("not zstd"))
+		a.submit(&answer{d: dialect.Chat{}, header: http.Header{"Content-Encoding": {"unknown"}}, tee: reply, persist: persist, needed: persist})
+	}
+	for range 5 {
+		submit(false)
+	}
+	if n := len(a.queue); n != 2 || h.stats.TurnsLost.Load() != 0 {
+		t.Errorf("%d wait and %d turns are lost, want 2 and 0", n, h.stats.TurnsLost.Load())
+	}
+	for range 3 {
+		submit(true)
+	}
+	if n := len(a.queue); n != 4 || h.stats.TurnsLost.Load() != 1 {
+		t.Errorf("then %d wait and %d turns are lost, want 4 and 1", n, h.stats.TurnsLost.Load())
+	}
+	for len(a.queue) > 0 {
+		a.read(<-a.queue)
+	}
+	if n := h.stats.Undecoded.Load(); n != 2 {
+		t.Errorf("%d turns can't be decoded, want 2", n)
+	}
+}
+
 // beforeEnd returns a stream without the event that tells its end, and what
 // follows.
 func beforeEnd(stream string) string {

@@ -17,11 +17,15 @@ type outcome struct {
 // newTee returns a tee for an answer that something will be learned from, or
 // nil.
 func (x *exchange) newTee(resp *http.Response) *tee {
-	if x.api.d == nil || resp.StatusCode/100 != 2 || !x.plan.persist && x.trace == nil && x.plan.receipt == nil &&
-		!(x.plan.next != nil && encoded(resp.Header)) && !x.plan.walk.Ambiguous() {
+	if x.api.d == nil || resp.StatusCode/100 != 2 || x.trace == nil && !x.needs(resp) {
 		return nil
 	}
 	return &tee{limit: x.h.cfg.Limits.TeeBytes, budget: &x.h.tees}
+}
+
+// needs reports whether more than telemetry is learned from an answer.
+func (x *exchange) needs(resp *http.Response) bool {
+	return x.plan.persist || x.plan.receipt != nil || x.plan.next != nil && encoded(resp.Header) || x.plan.walk.Ambiguous()
 }
 
 // assemble hands the copy of an answer to the assembler, or ends the span if
@@ -41,20 +45,23 @@ func (x *exchange) assemble(resp *http.Response, t *tee, out relayed) {
 	// has closed the stream; and an upstream may close it uncleanly.
 	cut := out.Failed != failedNone && (streamed(resp.Header) || resp.ContentLength < 0)
 	if t.over || !out.Complete && !cut {
-		if t.over {
-			x.h.stats.TeeSkipped.Add(1)
-		} else {
-			x.h.stats.NotFinal.Add(1)
+		missed := &x.h.stats.TeeSkipped
+		if !t.over {
+			missed = &x.h.stats.NotFinal
 			x.trace.failed("aborted")
+		}
+		if x.plan.persist { // otherwise no turn is missing
+			missed.Add(1)
 		}
 		t.release()
 		x.h.recordReceipt(told)
 		x.trace.end(now)
 		return
 	}
+	needed := x.needs(resp)
 	x.recordEncodedPosition(resp.Header, t)
 	x.h.assembler.submit(&answer{
-		d: x.api.d, header: resp.Header, tee: t, turn: x.plan.turn, persist: x.plan.persist, trace: x.trace, ended: now, cut: cut,
+		d: x.api.d, header: resp.Header, tee: t, turn: x.plan.turn, persist: x.plan.persist, needed: needed, trace: x.trace, ended: now, cut: cut,
 		sent: x.plan.walk.Sent(), system: x.plan.system, receipt: told,
 	})
 }
