@@ -123,7 +123,7 @@ volumeMounts:
 {{- $e = append $e (dict "name" "REMORA_TIMEOUTS_SHUTDOWN" "value" .Values.shared.shutdown) -}}
 {{- else -}}
 {{- $e = append $e (dict "name" "REMORA_LISTEN" "value" (printf "127.0.0.1:%d" (int .Values.sidecar.port))) -}}
-{{- $e = append $e (dict "name" "REMORA_TIMEOUTS_SHUTDOWN" "value" .Values.sidecar.shutdown) -}}
+{{- $e = append $e (dict "name" "REMORA_TIMEOUTS_SHUTDOWN" "value" (.Values.sidecar.shutdown | default (ternary "5s" "25s" .Values.sidecar.native))) -}}
 {{- end -}}
 {{- $e = append $e (dict "name" "REMORA_HEALTH_LISTEN" "value" ":8789") -}}
 {{- $e = append $e (dict "name" "REMORA_STORAGE_DIR" "value" "/data/store") -}}
