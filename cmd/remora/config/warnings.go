@@ -10,9 +10,12 @@ import (
 )
 
 // Warnings describes what works but is probably a mistake: variables that set
-// nothing and keys that others can read.
+// nothing, keys that others can read, and a health listener for other machines.
 func (c *Config) Warnings(environ []string, where Place) []string {
-	warnings := append(unknownVariables(environ, c.settings()), unsupportedExporters(environ)...)
+	warnings := unknownVariables(environ, c.settings())
+	if c.Health != "" && !loopback(c.Health) && !where.container {
+		warnings = append(warnings, "health.listen can be reached from other machines and asks for no credential: its metrics name models and upstreams; listen on 127.0.0.1, or let only Prometheus reach it")
+	}
 	files := badger.KeyFiles(c.Storage)
 	for _, file := range files {
 		warnings = append(warnings, exposed("key file", file, where)...)
@@ -22,18 +25,6 @@ func (c *Config) Warnings(environ []string, where Place) []string {
 	}
 	if c.CAKey != "" {
 		warnings = append(warnings, exposed("key of the certificate authority", c.CAKey, where)...)
-	}
-	return warnings
-}
-
-// unsupportedExporters describes OpenTelemetry exporters that are requested but
-// don't exist here.
-func unsupportedExporters(environ []string) (warnings []string) {
-	for _, kv := range environ {
-		name, value, _ := strings.Cut(kv, "=")
-		if (name == "OTEL_METRICS_EXPORTER" || name == "OTEL_LOGS_EXPORTER") && value != "" && value != "none" {
-			warnings = append(warnings, name+" is set: Remora exports traces only")
-		}
 	}
 	return warnings
 }

@@ -52,10 +52,22 @@ func TestUnknownVariables(t *testing.T) {
 	}
 }
 
-func TestUnsupportedExporters(t *testing.T) {
-	got := unsupportedExporters([]string{"OTEL_METRICS_EXPORTER=otlp", "OTEL_LOGS_EXPORTER=none", "OTEL_TRACES_EXPORTER=otlp", "OTEL_METRICS_EXPORTER_X=1", "OTEL_LOGS_EXPORTER="})
-	if len(got) != 1 || !strings.HasPrefix(got[0], "OTEL_METRICS_EXPORTER is set") {
-		t.Errorf("got %q", got)
+func TestHealthForOtherMachines(t *testing.T) {
+	pod := testPlace()
+	pod.container = true
+	for _, test := range []struct {
+		address string
+		place   Place
+		want    int
+	}{
+		{"", testPlace(), 0}, {"127.0.0.1:8789", testPlace(), 0}, {"[::1]:8789", testPlace(), 0},
+		{":8789", testPlace(), 1}, {"192.0.2.1:8789", testPlace(), 1}, {":8789", pod, 0},
+	} {
+		c := Default()
+		c.Health = test.address
+		if got := c.Warnings(nil, test.place); len(got) != test.want || test.want > 0 && !strings.HasPrefix(got[0], "health.listen ") {
+			t.Errorf("%q (container %t): got %q, want %d", test.address, test.place.container, got, test.want)
+		}
 	}
 }
 
