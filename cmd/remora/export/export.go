@@ -15,6 +15,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"sync"
 
 	"github.com/go-logr/logr"
 	"go.opentelemetry.io/contrib/bridges/otelslog"
@@ -150,12 +151,15 @@ func (t *Telemetry) Scrape() http.Handler {
 	return &scraper{reader: t.reader}
 }
 
-// Shutdown sends what is still queued. Its error is one for [Failure].
+// Shutdown sends what is still queued, of all signals at the same time: one
+// whose collector hangs takes no time from the others. Its error is one for [Failure].
 func (t *Telemetry) Shutdown(ctx context.Context) error {
-	var errs []error
-	for _, end := range t.Ends {
-		errs = append(errs, end(ctx))
+	errs := make([]error, len(t.Ends))
+	var all sync.WaitGroup
+	for i, end := range t.Ends {
+		all.Go(func() { errs[i] = end(ctx) })
 	}
+	all.Wait()
 	return errors.Join(errs...)
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"net/http"
@@ -67,7 +68,7 @@ func TestTelemetryIsOffUnlessAsked(t *testing.T) {
 		})
 	}
 	for _, env := range [][]string{
-		{"OTEL_TRACES_EXPORTER", "zipkin"}, {"OTEL_METRICS_EXPORTER", "console"}, {"OTEL_LOGS_EXPORTER", "syslog"},
+		{"OTEL_TRACES_EXPORTER", "zipkin"},
 		{"OTEL_TRACES_EXPORTER", "otlp", "OTEL_EXPORTER_OTLP_PROTOCOL", "http/json"},
 		{"OTEL_LOGS_EXPORTER", "otlp", "OTEL_EXPORTER_OTLP_LOGS_PROTOCOL", "http/json"},
 	} {
@@ -75,6 +76,42 @@ func TestTelemetryIsOffUnlessAsked(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), env[len(env)-2]) {
 			t.Errorf("%v: got %v, want an error that names the variable", env, err)
 		}
+	}
+}
+
+// Exporters of metrics and logs that others have leave the signal off. What is
+// logged names the variable, not its value.
+func TestOtherExporters(t *testing.T) {
+	for _, env := range [][2]string{
+		{"OTEL_METRICS_EXPORTER", "console"}, {"OTEL_METRICS_EXPORTER", "hush"}, {"OTEL_LOGS_EXPORTER", "console"}, {"OTEL_LOGS_EXPORTER", "hush"},
+	} {
+		var logged bytes.Buffer
+		o := options(env[0], env[1])
+		o.Log = slog.New(slog.NewTextHandler(&logged, nil))
+		got, err := Open(t.Context(), o)
+		if err != nil {
+			t.Errorf("%v prevents the start: %v", env, err)
+			continue
+		}
+		if err := got.Shutdown(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if got.MetricsTo != Off || got.LogsTo != Off || got.Sends || got.logs != nil {
+			t.Errorf("%v: metrics %s, logs %s", env, got.MetricsTo, got.LogsTo)
+		}
+		if text := logged.String(); strings.Count(text, "variable="+env[0]) != 1 || strings.Contains(text, env[1]) {
+			t.Errorf("%v: the log says %q", env, text)
+		}
+	}
+}
+
+// A signal that hangs at the end keeps no other from being sent.
+func TestSignalsEndTogether(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	hangs := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
+	telemetry := Telemetry{Ends: []func(context.Context) error{hangs, func(context.Context) error { stop(); return nil }}}
+	if err := telemetry.Shutdown(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
 	}
 }
 

@@ -57,7 +57,7 @@ func newExporters(ctx context.Context, getenv func(string) string, stdout io.Wri
 	if asked(getenv) {
 		reportUnusable(getenv, tell)
 	}
-	kind, protocol, err := choose(getenv, signalTraces, kindOTLP, kindConsole)
+	kind, protocol, err := choose(getenv, tell, signalTraces, kindOTLP, kindConsole)
 	switch {
 	case err != nil:
 	case kind == kindConsole:
@@ -73,7 +73,7 @@ func newExporters(ctx context.Context, getenv func(string) string, stdout io.Wri
 	}
 	made.tracesTo = destination(made.tracesTo, protocol)
 
-	kind, protocol, err = choose(getenv, signalMetrics, kindOTLP, kindPrometheus)
+	kind, protocol, err = choose(getenv, tell, signalMetrics, kindOTLP, kindPrometheus)
 	switch {
 	case err != nil:
 	case protocol == protocolGRPC:
@@ -86,7 +86,7 @@ func newExporters(ctx context.Context, getenv func(string) string, stdout io.Wri
 	}
 	made.metricsTo = destination(made.metricsTo, protocol)
 
-	kind, protocol, err = choose(getenv, signalLogs, kindOTLP)
+	kind, protocol, err = choose(getenv, tell, signalLogs, kindOTLP)
 	switch {
 	case err != nil:
 	case protocol == protocolGRPC:
@@ -104,7 +104,7 @@ func newExporters(ctx context.Context, getenv func(string) string, stdout io.Wri
 // asked reports whether anything is to be exported.
 func asked(getenv func(string) string) bool {
 	for _, signal := range [...]string{signalTraces, signalMetrics, signalLogs} {
-		if kind, _, _ := choose(getenv, signal, kindOTLP, kindConsole, kindPrometheus); kind != kindNone {
+		if kind, _, _ := choose(getenv, func(string, string) {}, signal, kindOTLP, kindConsole, kindPrometheus); kind != kindNone {
 			return true
 		}
 	}
@@ -123,8 +123,9 @@ func destination(otherwise, protocol string) string {
 // choose returns the exporter of a signal and, of OTLP, the protocol. Traces and
 // metrics go to a collector as soon as one is named; logs only if they are asked
 // for, because they are on the standard error already. kind is "none" if nothing
-// is asked for.
-func choose(getenv func(string) string, signal string, allowed ...string) (kind, protocol string, err error) {
+// is asked for. Metrics and logs are off, and tell is called, if their exporter
+// is none of those allowed: one that others have, such as console.
+func choose(getenv func(string) string, tell func(variable, step string), signal string, allowed ...string) (kind, protocol string, err error) {
 	if strings.EqualFold(getenv("OTEL_SDK_DISABLED"), "true") {
 		return kindNone, "", nil
 	}
@@ -138,6 +139,10 @@ func choose(getenv func(string) string, signal string, allowed ...string) (kind,
 		}
 	}
 	if kind != kindNone && !slices.Contains(allowed, kind) {
+		if signal != signalTraces {
+			tell(variable, "it takes "+strings.Join(allowed, ", ")+" or "+kindNone)
+			return kindNone, "", nil
+		}
 		return "", "", fmt.Errorf("%s: %q is not %s or %s", variable, kind, strings.Join(allowed, ", "), kindNone)
 	}
 	if kind != kindOTLP {
