@@ -9,6 +9,7 @@ import (
 
 	"github.com/remora-proxy/remora/persist"
 	"github.com/remora-proxy/remora/proxy"
+	"github.com/remora-proxy/remora/proxy/backend"
 )
 
 // How often losses are looked for, and how often they are reported at most.
@@ -20,7 +21,36 @@ const (
 // losses counts turns that should be remembered and are not, since the start,
 // by reason. Turns that are left out on purpose (declined, erased, nothing but
 // placeholders, ...) don't count.
-func (s *system) losses() map[string]uint64 { return losses(s.handler.Stats(), s.pipeline.Stats()) }
+func (s *system) losses() map[string]uint64 { return s.lossesOf(s.pipeline.Stats()) }
+
+// lossesOf is losses with the counters of persistence. Where a gateway keeps the
+// memory, it counts those that are not sent there, too.
+func (s *system) lossesOf(p persist.Stats) map[string]uint64 {
+	out := losses(s.handler.Stats(), p)
+	if s.gateway != nil {
+		withGateway(out, s.gatewayStats())
+	}
+	return out
+}
+
+// withGateway adds turns that a gateway's client has dropped, which the proxy
+// counts among those that it could not hand over.
+func withGateway(out map[string]uint64, g backend.GatewayStats) {
+	dropped := uint64(g.Dropped)
+	out["gateway"] = dropped
+	if n := out["notRead"]; n > 0 {
+		out["notRead"] = n - min(n, dropped)
+	}
+}
+
+// gatewayStats returns the counters of the gateway's client, zeros if there is
+// none.
+func (s *system) gatewayStats() backend.GatewayStats {
+	if s.gateway == nil {
+		return backend.GatewayStats{}
+	}
+	return s.gateway.Stats()
+}
 
 func losses(h *proxy.Stats, p persist.Stats) map[string]uint64 {
 	out := map[string]uint64{

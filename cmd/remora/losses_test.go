@@ -14,6 +14,7 @@ import (
 
 	"github.com/remora-proxy/remora/persist"
 	"github.com/remora-proxy/remora/proxy"
+	"github.com/remora-proxy/remora/proxy/backend"
 )
 
 // Losses are told while they happen, each once, and no more than a line a
@@ -67,5 +68,18 @@ func TestStoppedTurnsHideNoLosses(t *testing.T) {
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("losses (-want +got):\n%s", d)
+	}
+}
+
+// Turns that a gateway's client drops are counted once.
+func TestLossesOfAGateway(t *testing.T) {
+	for _, test := range []struct {
+		notRead, want uint64
+	}{{0, 0}, {2, 0}, {5, 2}} {
+		got := map[string]uint64{"notRead": test.notRead}
+		withGateway(got, backend.GatewayStats{Dropped: 3})
+		if got["gateway"] != 3 || got["notRead"] != test.want {
+			t.Errorf("%d not handed over: got %v, want 3 of the gateway and %d not read", test.notRead, got, test.want)
+		}
 	}
 }

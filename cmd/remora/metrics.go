@@ -74,13 +74,14 @@ func (o *observed) exchanges(to telemetry.Observer) {
 func (o *observed) memories(to telemetry.Observer) {
 	m := o.s.pipeline.Metrics()
 	j, facts, audits := &m.Jobs, &m.Memories, &m.Audits
-	to.Count(telemetry.TurnsAccepted, int64(j.Enqueued+j.Recovered))
-	to.Count(telemetry.TurnsIndexed, int64(j.Indexed))
+	sent := o.s.gatewayStats()
+	to.Count(telemetry.TurnsAccepted, int64(j.Enqueued+j.Recovered)+sent.Added)
+	to.Count(telemetry.TurnsIndexed, int64(j.Indexed)+sent.Flushed)
 	to.Count(telemetry.TurnsReplaced, int64(j.Replaced))
 	to.Count(telemetry.TurnsDuplicate, int64(j.Duplicates))
 	to.Count(telemetry.TurnsRetried, int64(j.Retries))
 	o.losses(to, j)
-	to.Count(telemetry.QueueTurns, int64(j.QueueTurns))
+	to.Count(telemetry.QueueTurns, int64(j.QueueTurns+sent.Waiting))
 	to.Count(telemetry.QueueSize, j.QueueBytes)
 	to.Seconds(telemetry.QueueLag, j.Lag.Seconds())
 	to.Seconds(telemetry.SearchableAfter, m.Health.LatencyP95Millis/1000)
@@ -104,7 +105,7 @@ func (o *observed) losses(to telemetry.Observer, j *persist.Stats) {
 	if o.lost == nil {
 		o.lost = map[string]uint64{"notRead": 0}
 	}
-	for reason, n := range losses(h, *j) {
+	for reason, n := range o.s.lossesOf(*j) {
 		o.lost[reason] = max(o.lost[reason], n)
 	}
 	counts(to, telemetry.TurnsLost, telemetry.AttrReason, o.lost)
