@@ -14,6 +14,7 @@ import (
 
 	"github.com/remora-proxy/remora/cmd/remora/config"
 	"github.com/remora-proxy/remora/cmd/remora/export"
+	"github.com/remora-proxy/remora/cmd/remora/machine"
 	"github.com/remora-proxy/remora/cmd/remora/systemd"
 	"github.com/remora-proxy/remora/cmd/remora/wrap"
 )
@@ -94,6 +95,9 @@ func serve(ctx context.Context, s streams, flags config.Overrides) error {
 	log = telemetry.Logger(log)
 	if err := limitMemory(c.MemoryLimit); err != nil {
 		log.Warn("the Go runtime has no memory limit", "error", err)
+	}
+	if err := machine.Temporary(c.Storage.Dir); err != nil {
+		log.Warn("there is no place for temporary files", "error", err)
 	}
 	remora, err := newSystemOn(sockets, c, log, telemetry)
 	if err != nil {

@@ -124,7 +124,7 @@ func destination(otherwise, protocol string) string {
 // metrics go to a collector as soon as one is named; logs only if they are asked
 // for, because they are on the standard error already. kind is "none" if nothing
 // is asked for. Metrics and logs are off, and tell is called, if their exporter
-// is none of those allowed: one that others have, such as console.
+// is not one of those allowed, such as console.
 func choose(getenv func(string) string, tell func(variable, step string), signal string, allowed ...string) (kind, protocol string, err error) {
 	if strings.EqualFold(getenv("OTEL_SDK_DISABLED"), "true") {
 		return kindNone, "", nil
