@@ -32,9 +32,9 @@ config.example.json sets them all. The store's process keeps to ` + "`storage.me
 of the container's memory less that, unless the environment sets ` + "`GOMEMLIMIT`" + `. The rest is for buffers of the kernel and
 mapped files. 128 MiB are enough for both processes. ` + "`GOGC` and `GOMAXPROCS`" + ` are left to Go.
 
-Tracing is configured by the standard ` + "`OTEL_*`" + ` variables and off without them: ` + "`OTEL_EXPORTER_OTLP_ENDPOINT`" + `,
-` + "`OTEL_TRACES_EXPORTER` (otlp, console, none), `OTEL_EXPORTER_OTLP_PROTOCOL` (http/protobuf, grpc), `OTEL_SERVICE_NAME`" + `,
-` + "`OTEL_SDK_DISABLED`" + ` and the rest.
+Traces, metrics and logs are sent as the standard ` + "`OTEL_*`" + ` variables say, and nothing is sent without them:
+` + "`OTEL_EXPORTER_OTLP_ENDPOINT`, `OTEL_EXPORTER_OTLP_PROTOCOL`, `OTEL_SERVICE_NAME`" + ` and the others that
+[telemetry.md](telemetry.md) lists. Prometheus reads metrics from ` + "`health.listen`" + `.
 `
 
 // sectionDocs introduces the sections of docs/configuration.md.

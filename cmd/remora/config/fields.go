@@ -56,7 +56,7 @@ func clientFields(c *identity.Client) []setting {
 		{key: "side", at: objects[identity.Side]{&c.Side, sideFields, ""}, doc: "Requests that are not turns, such as titles: those that match all fields of one entry. They get nothing new, and nothing of them is stored."},
 		{key: "harness", at: objects[identity.Opening]{&c.Harness, openingFields, ""}, doc: "Texts with role user that no person typed: a message, or one of several texts in it."},
 		{key: "preambles", at: objects[identity.Preamble]{&c.Preambles, preambleFields, ""}, doc: "Text that the client puts before a person's words in the same text. It is removed."},
-		{key: "wrappers", at: names(&c.Wrappers), doc: "Names of elements, `<name>...</name>`, whose content no person typed, in addition to the known ones (recall/wrappers.txt)."},
+		{key: "wrappers", at: names(&c.Wrappers), doc: "Names of elements, `<name>...</name>`, whose content no person typed, in addition to the known ones (text/wrappers.txt)."},
 		{key: "directory", at: names(&c.Directory), doc: "Text that precedes the agent's working directory."},
 		{key: "webSocketFallback", at: boolean(&c.WebSocketFallback), doc: "The client continues over HTTP when its WebSocket is answered 426."},
 	}
