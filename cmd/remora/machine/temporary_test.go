@@ -36,9 +36,11 @@ func TestTemporary(t *testing.T) {
 	if files, err := os.ReadDir(own); err != nil || len(files) > 0 {
 		t.Errorf("from the run before: %v, %v", files, err)
 	}
-	made, err := os.MkdirTemp("", "test-")
-	if err != nil || filepath.Dir(made) != own {
-		t.Errorf("made %s, %v; want it in %s", made, err, own)
+	if got := os.Getenv(variable); got != own {
+		t.Errorf("they are made in %s, want %s", got, own)
+	}
+	if err := Temporary(usual); err != nil || os.Getenv(variable) != own {
+		t.Errorf("there none can be made: %v, %s", err, os.Getenv(variable))
 	}
 	if info, err := os.Stat(own); err != nil || runtime.GOOS != "windows" && info.Mode().Perm() != 0o700 {
 		t.Errorf("mode %v, %v", info.Mode(), err)
