@@ -240,7 +240,7 @@ func TestRememberAdds(t *testing.T) {
 	})
 }
 
-// What is known counts as said again, whoever said it before.
+// What is known counts as said again, no matter who said it before.
 func TestRememberKnown(t *testing.T) {
 	byHand(t, func(t *testing.T, p running, store *faulty, x *handIndex) {
 		p.settle(t, userTurn("t1", "I'm allergic to peanuts."))

@@ -287,7 +287,7 @@ func (k *killReport) run(t *testing.T, dir string, round int, kill func(*exec.Cm
 	}
 	if timer.Stop() { // nobody struck
 		_ = child.Wait()
-		t.Fatalf("child in round %d ended by itself: %s", round, problem.String())
+		t.Fatalf("child in round %d ended without a signal: %s", round, problem.String())
 	}
 	<-done
 	_ = child.Wait() // killed

@@ -389,7 +389,7 @@ func TestTallyFollowsTheStore(t *testing.T) {
 			}
 			src.put(t, turn, ms...)
 			e.Add(alice, turn, ms)
-		case 1: // one memory superseded, or mended
+		case 1: // one memory superseded, or fixed
 			m := said(step, "the other of "+turn)
 			m.ID, m.Kind, m.Provenance.Turn = "fact-"+turn[30:], storage.KindFact, ""
 			if r.IntN(2) == 0 {

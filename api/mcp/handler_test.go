@@ -130,7 +130,7 @@ func TestProtocol(t *testing.T) {
 	}
 }
 
-// TestTwoUsers checks that whoever is named by a header, by the address or by
+// TestTwoUsers checks that the user who is named by a header, by the address or by
 // an argument reaches their own memory alone.
 func TestTwoUsers(t *testing.T) {
 	url := serve(t, newService(t), Options{Compat: Sets()})

@@ -272,7 +272,7 @@ func (v receiptView) Why() string {
 	case x.Considered == 0:
 		return "Nothing that is remembered has anything to do with this message."
 	case x.Relevance < x.Gate:
-		return "What matches was not relevant enough, and nothing is better than something beside the point."
+		return "What matches was not relevant enough, and nothing is better than something irrelevant."
 	case len(x.Candidates) == 0:
 		return "What matches was said in this very conversation, or is not to be recalled here."
 	}

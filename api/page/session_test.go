@@ -84,7 +84,7 @@ func TestLoginByKey(t *testing.T) {
 }
 
 // What is in front of Remora names the user: the session is that user's then,
-// whoever has logged in.
+// everybody who has logged in.
 func TestNamedUser(t *testing.T) {
 	r := newRig(t)
 	admin := api.Principal{Admin: true, By: "test"}
@@ -149,7 +149,7 @@ func TestNamedUserSeesNoSettings(t *testing.T) {
 	}
 }
 
-// Whoever logs in often ends sessions of their own, not those of others.
+// Somebody who logs in often ends sessions of their own, not those of others.
 func TestSessionsOfOthersStay(t *testing.T) {
 	r := newRig(t)
 	now := time.Now()

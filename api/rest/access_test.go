@@ -158,7 +158,7 @@ func TestAccess(t *testing.T) {
 	if !strings.Contains(before, marker) {
 		t.Fatal("nothing to hide")
 	}
-	// Whoever has no right gets nothing and changes nothing.
+	// Somebody without a right gets nothing and changes nothing.
 	for who, caller := range map[string]*rig{
 		"no key": y.with("Authorization", ""), "wrong key": y.with("Authorization", "Bearer "+keyWrong), "dummy key": y.with("Authorization", "Bearer sk-dummy"),
 		"other scheme": y.with("Authorization", "Basic "+keyA), "empty key": y.with("Authorization", "Bearer "),

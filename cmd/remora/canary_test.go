@@ -288,7 +288,7 @@ func (f *flock) stored() (memories, ledger *strings.Builder) {
 	}
 }
 
-// records reads all that the store has beside memories, unsealed: summaries and
+// records reads all that the store has besides memories, unsealed: summaries and
 // audit records, too.
 func (f *flock) records() *strings.Builder {
 	f.t.Helper()

@@ -17,8 +17,8 @@ import (
 	"github.com/remora-proxy/remora/storage/badger"
 )
 
-// TestCheckTellsOfDamage: whoever opens a store first meets what a damage took,
-// and mends the files. If that is a check, nobody after it could tell.
+// TestCheckTellsOfDamage: the first to open a store meets what a damage took,
+// and repairs the files. If that is a check, nobody after it could tell.
 func TestCheckTellsOfDamage(t *testing.T) {
 	for name, c := range map[string]struct {
 		spoil func(dir string) error

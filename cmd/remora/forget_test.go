@@ -13,7 +13,7 @@ import (
 	"github.com/remora-proxy/remora/persist"
 )
 
-// Where turns can't be stored, an erasure waits for them; whoever asked for it
+// Where turns can't be stored, an erasure waits for them; the caller who asked for it
 // is told why, and not kept for ever.
 func TestForgettingIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

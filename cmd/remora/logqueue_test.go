@@ -88,7 +88,7 @@ func TestLogQueueEnds(t *testing.T) {
 	})
 }
 
-// Nor does the process stay for whoever does not read why it failed.
+// Nor does the process stay for a reader that does not read why it failed.
 func TestLastWord(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := haltedWriter{on: make(chan struct{})}

@@ -54,7 +54,7 @@ func mainExit() int {
 	return exitFail
 }
 
-// exitStatus is the exit code of another program, which has reported by itself
+// exitStatus is the exit code of another program, which has itself reported
 // what went wrong.
 type exitStatus int
 

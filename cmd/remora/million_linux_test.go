@@ -349,7 +349,7 @@ func (m *million) searchable() {
 		before := m.found.Load()
 		for began, try := time.Now(), 0; m.found.Load() == before; try++ {
 			// The same words again would be a retry, which is given what the
-			// first was, be it nothing for want of time.
+			// first was, perhaps nothing, because time ran out.
 			if err := m.ask(client, user, fmt.Sprintf("Where does item %s lie? Try %d.", item(user, n), try)); err != nil {
 				m.t.Error(err)
 			}

@@ -185,7 +185,7 @@ func TestPrometheusReadsAll(t *testing.T) {
 	}
 }
 
-// observability is what is deployed beside Remora to watch it.
+// observability is what is deployed next to Remora to watch it.
 const observability = "../../deploy/observability"
 
 // alertName finds the alerts of a rule file, or of the table in the

@@ -97,7 +97,7 @@ func (s *served) ask(client *http.Client) (int, error) {
 	return resp.StatusCode, err
 }
 
-// Whoever reads the log may end, as a pager does, or a collector that is
+// The reader of the log may end, as a pager does, or a collector that is
 // restarted. Requests go on.
 func TestServesWhenNobodyReadsTheLog(t *testing.T) {
 	s := startServe(t, &proxytest.LLM{})
@@ -113,7 +113,7 @@ func TestServesWhenNobodyReadsTheLog(t *testing.T) {
 	}
 }
 
-// Whoever reads the log may stop reading, as a terminal does at Ctrl-S.
+// The reader of the log may stop reading, as a terminal does at Ctrl-S.
 // Requests go on, and Remora ends when it is told to.
 func TestServesWhenTheLogStandsStill(t *testing.T) {
 	s := startServe(t, &proxytest.LLM{})

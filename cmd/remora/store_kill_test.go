@@ -277,7 +277,7 @@ func childOf(pid int) int {
 	return child
 }
 
-// ended says whether a process is gone. Whoever inherits an orphan may take its
+// ended says whether a process is gone. The process that inherits an orphan may take its
 // time to bury it.
 func ended(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))

@@ -17,7 +17,7 @@ import (
 	"github.com/remora-proxy/remora/storage/storagetest"
 )
 
-// A process that gets no more memory ends: by itself, where the kernel refuses
+// A process that gets no more memory ends: on its own, where the kernel refuses
 // it address space, or killed, where it is over a control group's limit. That
 // speaks against the machine, not against the store.
 func TestStoreProcessOutOfMemory(t *testing.T) {
@@ -65,7 +65,7 @@ func outOfMemory(t *testing.T, starve func(pid int) error) {
 	}
 	stop()
 	r.nothingLost()
-	t.Logf("%d of %d processes ended for want of memory", byItself, rounds)
+	t.Logf("%d of %d processes ended because memory ran out", byItself, rounds)
 }
 
 // mounted makes a small file system for a test. Only root can; the scripted run
@@ -113,7 +113,7 @@ func mounted(t *testing.T, kind string, megabytes int) string {
 	return dir
 }
 
-// unmade skips a test for want of a file system, but not in the scripted run,
+// unmade skips a test that lacks a file system, but not in the scripted run,
 // which has what it takes.
 func unmade(t *testing.T, format string, args ...any) {
 	t.Helper()

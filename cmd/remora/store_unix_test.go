@@ -73,7 +73,7 @@ func TestStoreProcessStopped(t *testing.T) {
 				for {
 					r.await("another process", func() bool {
 						s := r.sys.store.Status()
-						if s.PID == pid { // whoever stops and continues a whole session wakes it, too
+						if s.PID == pid { // one who stops and continues a whole session wakes it, too
 							_ = syscall.Kill(pid, syscall.SIGSTOP)
 						}
 						return s.Open && s.PID != pid

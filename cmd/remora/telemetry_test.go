@@ -235,7 +235,7 @@ func debianTool(t *testing.T, name string) string {
 	return path
 }
 
-// lacking skips a test for want of something, and fails it where everything is
+// lacking skips a test that lacks something, and fails it where everything is
 // to be tested.
 func lacking(t *testing.T, format string, values ...any) {
 	t.Helper()

@@ -153,7 +153,7 @@ func TestKilledAfterAnEmptyMerge(t *testing.T) {
 	}
 	whole := mustRead(t, path)
 	noted := mustRead(t, s.files.inventoryPath())
-	if err := s.session.flush(); err != nil { // out of the first level, which Badger does not merge by itself
+	if err := s.session.flush(); err != nil { // out of the first level, which Badger does not merge unasked
 		t.Fatal(err)
 	}
 	if err := s.session.db.Flatten(1); err != nil {

@@ -73,7 +73,7 @@ func OnHangup(ctx context.Context, reload func()) {
 	h.reload = reload
 }
 
-// Release leaves signals to the caller of a command, who hears them by itself:
+// Release leaves signals to the caller of a command, which hears them on its own:
 // a SIGHUP is not ignored after ctx has ended.
 func Release(ctx context.Context) {
 	if h, ok := ctx.Value(key{}).(*hangups); ok {
