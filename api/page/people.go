@@ -270,7 +270,7 @@ func (v eraseView) ExportAll(format string) string {
 	return v.linkFor(v.Who, "/people/export", "format", format)
 }
 
-// eraseUser erases a user whose name was typed. It goes on if the browser leaves.
+// eraseUser erases a user whose name was typed. It continues if the browser leaves.
 func eraseUser(c *call) error {
 	form, err := c.form()
 	if err != nil {

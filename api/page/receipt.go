@@ -143,7 +143,7 @@ func candidatesOf(x *api.Exchange) (in, down []candidate) {
 
 // talkOf returns what was said, with each block before what it was inserted
 // before. Where a replayed block belongs is known from the exchange that was
-// given it first; if that is gone, it stands at the beginning.
+// given it first; if that is gone, it comes first.
 func talkOf(x *api.Exchange, said *api.Said, before []api.Exchange) (out []talkItem) {
 	type placed struct {
 		at    string // the time of the passage that follows
@@ -287,7 +287,7 @@ func (v receiptView) Cached() float64 {
 	return min(float64(v.X.Usage.CacheRead)/float64(v.X.Usage.Input), 1)
 }
 
-// PartsNow reports whether some scores were taken apart anew, and differ.
+// PartsNow reports whether some scores were taken apart again, and differ.
 func (v receiptView) PartsNow() bool {
 	return slices.ContainsFunc(v.X.Candidates, func(c receipt.Candidate) bool { return c.PartsNow })
 }

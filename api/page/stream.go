@@ -17,7 +17,7 @@ import (
 
 const (
 	// missedPage bounds the exchanges that a stream looks at for what was
-	// missed. If more have come, the browser is told to read the list again.
+	// missed. If more have come, the browser has to read the list again.
 	missedPage = 200
 	// missedSlack is how long an exchange that has ended may take to be kept.
 	missedSlack = 5 * time.Second
