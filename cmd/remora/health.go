@@ -119,8 +119,8 @@ func (s *system) adminMetrics() http.Handler {
 }
 
 // meter returns what histograms of exchanges are made with, nil where nobody
-// has asked for metrics: they cost each exchange a microsecond or two. Counters
-// and gauges cost nothing until somebody asks.
+// has asked for metrics: each exchange is recorded in them, which costs time that
+// is not measured yet. Counters and gauges cost nothing until somebody asks.
 func (s *system) meter() metric.MeterProvider {
 	if s.config.Health == "" && !s.telemetry.Sends {
 		return nil
