@@ -23,6 +23,7 @@ type GuardOptions struct {
 	// Hosts are names by which the listener may be called on loopback, besides
 	// those of loopback itself.
 	Hosts []string
+	Name  string // what a panic in the log is said to be in; "" = control plane
 	Log   *slog.Logger
 }
 
@@ -31,6 +32,9 @@ type GuardOptions struct {
 func Guard(next http.Handler, o GuardOptions) http.Handler {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Name == "" {
+		o.Name = "control plane"
 	}
 	sites := http.NewCrossOriginProtection()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -54,7 +58,7 @@ func Guard(next http.Handler, o GuardOptions) http.Handler {
 			case p == http.ErrAbortHandler:
 				panic(p)
 			default: // its value may hold content
-				o.Log.Error("panic", "in", "control plane", "request", h.Get(request.HeaderID), "stack", string(debug.Stack()))
+				o.Log.Error("panic", "in", o.Name, "request", h.Get(request.HeaderID), "stack", string(debug.Stack()))
 				problem.New(http.StatusInternalServerError, "internal", "an internal error, which is in Remora's log").Write(w)
 			}
 		}()

@@ -12,13 +12,16 @@ import (
 
 	"github.com/remora-proxy/remora/api"
 	"github.com/remora-proxy/remora/api/request"
+	"github.com/remora-proxy/remora/api/rest"
 	"github.com/remora-proxy/remora/proxy/listener"
 	"github.com/remora-proxy/remora/proxy/problem"
 )
 
-// What the health listener serves at the same time, how many of these requests
-// may be scrapes, so that slow ones leave room for probes, and how long a
-// request that is in progress may take at the end.
+// What the health listener serves at the same time, on twice as many connections
+// ([listener.Limit]), how many of these requests may be scrapes, so that slow
+// ones leave room for probes, and how long a request that is in progress may
+// take at the end. Heads and idle connections have the limits of the reverse
+// listener (config.Server), but for the size of a head.
 const (
 	maxHealthRequests = 16
 	maxScrapes        = 4
@@ -45,7 +48,8 @@ func (s *system) newHealth(socket net.Listener, log *slog.Logger) (*listener.Ser
 }
 
 // healthHandler answers probes and Prometheus, and nothing else. It needs no
-// credential: what it tells names nobody.
+// credential: what it tells names nobody. On loopback, where any page in a browser
+// can reach it, it answers only to the names that the control plane answers to.
 //
 // A pod is ready once traffic passes. The store's state does not count: without
 // it traffic passes without memory, and a sidecar that is not ready would take
@@ -63,7 +67,7 @@ func (s *system) healthHandler() http.Handler {
 	mux.HandleFunc("GET /readyz", passes)
 	mux.HandleFunc("GET /startupz", passes)
 	mux.Handle("GET /metrics", atMost(maxScrapes, s.telemetry.Scrape()))
-	return mux
+	return rest.Guard(mux, rest.GuardOptions{Loopback: s.config.HealthLoopback(), Hosts: s.config.API.Hosts, Name: "health listener", Log: s.log})
 }
 
 // atMost serves n requests at the same time with h, and refuses others.

@@ -290,6 +290,38 @@ func TestHealthListener(t *testing.T) {
 	}
 }
 
+// A page in a browser that reaches the health listener by a name of its own, or
+// from its own site, reads no metrics. Off loopback any name leads there.
+func TestHealthListenerAndBrowsers(t *testing.T) {
+	o := startObserved(t)
+	ask := func(host string, header ...string) int {
+		r := httptest.NewRequest(http.MethodGet, "/metrics", nil)
+		r.Host = host
+		for i := 0; i < len(header); i += 2 {
+			r.Header.Set(header[i], header[i+1])
+		}
+		w := httptest.NewRecorder()
+		o.sys.healthHandler().ServeHTTP(w, r)
+		return w.Code
+	}
+	o.sys.config.API.Hosts = []string{"remora.example"}
+	for _, host := range []string{"127.0.0.1:8789", "localhost", "[::1]:8789", "remora.example"} {
+		if code := ask(host); code != http.StatusOK {
+			t.Errorf("by %s: code %d", host, code)
+		}
+	}
+	if code := ask("evil.example:8789"); code != http.StatusForbidden {
+		t.Errorf("by the name of another site: code %d", code)
+	}
+	if code := ask("localhost", "Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "no-cors"); code != http.StatusForbidden {
+		t.Errorf("from another site: code %d", code)
+	}
+	o.sys.config.Health = ":8789"
+	if code := ask("10.1.2.3:8789"); code != http.StatusOK {
+		t.Errorf("off loopback, by the address of a pod: code %d", code)
+	}
+}
+
 // On the control plane, metrics are the admin's.
 func TestMetricsOfTheControlPlane(t *testing.T) {
 	o := startObserved(t)

@@ -116,6 +116,10 @@ func (a API) Required() bool { return a.Listen != DefaultAPI }
 // only.
 func (a API) Loopback() bool { return loopback(a.Listen) }
 
+// HealthLoopback reports whether the health listener can be reached from this
+// machine only.
+func (c *Config) HealthLoopback() bool { return loopback(c.Health) }
+
 // Where the store runs.
 const (
 	IsolationProcess = "process"

@@ -144,7 +144,7 @@ func (c *Config) apiSettings() []setting {
 	return []setting{
 		{key: "api.listen", at: text(&a.Listen), doc: "Address of the control plane: REST, MCP and the faces compatible with other products. `off` = none. If the default is taken, by another Remora for example, there is none, and the log says so."},
 		{key: "api.token", at: secret(&a.Token), note: "generated, in `admin.token` in `storage.dir`; `remora token` prints it", doc: "The admin token, which opens everything. At least 16 bytes."},
-		{key: "api.hosts", at: names(&a.Hosts), doc: "Names, besides those of loopback, by which a control plane on loopback may be called. A page in a browser could call it by others."},
+		{key: "api.hosts", at: names(&a.Hosts), doc: "Names, besides those of loopback, by which a control plane or a health listener on loopback may be called. A page in a browser could call it by others."},
 		{key: "api.receipts", at: boolean(&a.Receipts), doc: "Keeps a receipt of each exchange, sealed: what was inserted, which memories were candidates and why some were turned down, tokens and times. Up to 1,000 of each user. Off: there are none, and `used` counts nothing."},
 		{key: "api.receiptRetention", at: duration(&a.ReceiptRetention, time.Minute, maxDuration), doc: "How long receipts are kept."},
 		{key: "api.prices", at: objects[api.Price]{&a.Prices, priceFields, ""}, doc: "What tokens cost, by model, so that exchanges show money as well. The first that fits applies; at most 200. There are none by default, because they would be out of date (see [prices](control-plane.md#prices)). Can be changed [while Remora runs](cli.md#changing-settings-while-remora-runs)."},
@@ -154,7 +154,7 @@ func (c *Config) apiSettings() []setting {
 
 func (c *Config) healthSettings() []setting {
 	return []setting{
-		{key: "health.listen", at: text(&c.Health), doc: "Address of the health listener, for example `127.0.0.1:8789`, or `:8789` in a pod. It serves `/livez`, `/readyz`, `/startupz` and [`/metrics`](telemetry.md), without a credential, and nothing else. Empty = none."},
+		{key: "health.listen", at: text(&c.Health), doc: "Address of the health listener, for example `127.0.0.1:8789`, or `:8789` in a pod. It serves `/livez`, `/readyz`, `/startupz` and [`/metrics`](telemetry.md), without a credential, and nothing else. On loopback it answers only to names of this machine and of `api.hosts`. Empty = none."},
 	}
 }
 
