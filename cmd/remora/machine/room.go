@@ -1,6 +1,6 @@
 // Package machine asks the operating system for what differs between systems:
-// space on a disk, the modes of files, a place for temporary ones, and how many
-// files may be open.
+// space on a disk, how long a directory lasts, the modes of files, a place for
+// temporary ones, and how many files may be open.
 package machine
 
 import (
