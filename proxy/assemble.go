@@ -154,6 +154,9 @@ func (a *assembler) read(j *answer) {
 	if err == nil {
 		j.trace.reply(reply)
 	}
+	if reply.Failed {
+		j.trace.reported(0)
+	}
 	cut := j.cut && !reply.Ended
 	if cut {
 		j.trace.failed("aborted")

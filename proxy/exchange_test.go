@@ -474,3 +474,42 @@ func TestTwinsAreOneTurn(t *testing.T) {
 		t.Errorf("%d turns and %d bodies, want 1 and 1", len(ids), len(bodies))
 	}
 }
+
+func spanAttribute(s tracetest.SpanStub, key attribute.Key) string {
+	for _, a := range s.Attributes {
+		if a.Key == key {
+			return a.Value.String()
+		}
+	}
+	return ""
+}
+
+// An answer with status 200 that reports an error is a failure, and tells of
+// none of its words.
+func TestReportedErrorsAreFailures(t *testing.T) {
+	exporter := tracetest.NewInMemoryExporter()
+	tp := sdktrace.NewTracerProvider(sdktrace.WithSyncer(exporter))
+	defer func() { _ = tp.Shutdown(context.Background()) }()
+	r := newRig(t, func(_ *Config, d *Deps) { d.Tracer = tp })
+	const chunk = `data: {"id":"c1","model":"m","choices":[{"index":0,"delta":{"content":"Tea."}}]}` + "\n\n"
+	for name, answer := range map[string]struct{ mediaType, body, want string }{
+		"an event":           {"text/event-stream", chunk + `data: {"error":{"message":"private"}}` + "\n\n", errorReported},
+		"in place of a body": {"application/json", `{"error":{"message":"private"}}`, errorReported},
+		"none":               {"text/event-stream", chunk + "data: [DONE]\n\n", ""},
+		"not JSON":           {"text/event-stream", chunk + "data: {\n\ndata: [DONE]\n\n", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			exporter.Reset()
+			r.answers(func(received) (int, string, string) { return http.StatusOK, answer.mediaType, answer.body })
+			r.post(chat("user: a question"))
+			r.settle()
+			spans := exporter.GetSpans()
+			if len(spans) != 1 {
+				t.Fatalf("%d spans, want 1", len(spans))
+			}
+			if got := spanAttribute(spans[0], attrErrorType); got != answer.want {
+				t.Errorf("error.type %q, want %q", got, answer.want)
+			}
+		})
+	}
+}

@@ -136,6 +136,22 @@ func (s *exchangeSpan) failed(class string) {
 	}
 }
 
+// errorReported is the class of an error that an answer reports without a
+// status: as an event of a stream, or in place of an answer with status 200.
+const errorReported = "error_event"
+
+// reported records that the upstream reports an error in its answer, with a
+// status or 0, unless a failure is known already.
+func (s *exchangeSpan) reported(status int) {
+	switch {
+	case s == nil || s.failure != "":
+	case status >= http.StatusBadRequest && status <= 599:
+		s.failed(strconv.Itoa(status))
+	default:
+		s.failed(errorReported)
+	}
+}
+
 // taken records that the upstream has not refused the request, where there is
 // no status that would tell.
 func (s *exchangeSpan) taken(at time.Time) {

@@ -321,6 +321,12 @@ func (s *socket) answered(text []byte) (pieces [][]byte) {
 		y.accept()
 		y.trace.taken(s.x.h.deps.Now())
 	}
+	switch kind {
+	case "error":
+		y.trace.reported(errorStatus(text))
+	case "response.failed":
+		y.trace.reported(0)
+	}
 	y.began = true
 	s.settled(y)
 	y.bytes += int64(len(text))
@@ -340,18 +346,24 @@ func (s *socket) answered(text []byte) (pieces [][]byte) {
 	return nil
 }
 
-// retries sends the original of a refused frame, once, if the refusal may be
-// the block's fault. Its answer comes after those to what was requested
-// meanwhile.
-func (s *socket) retries(y *frameExchange, event []byte) bool {
+// errorStatus returns the HTTP status that an error event gives, or 0.
+func errorStatus(event []byte) int {
 	var told struct {
 		Status int `json:"status"`
 	}
 	_ = json.Unmarshal(event, &told)
+	return told.Status
+}
+
+// retries sends the original of a refused frame, once, if the refusal may be
+// the block's fault. Its answer comes after those to what was requested
+// meanwhile.
+func (s *socket) retries(y *frameExchange, event []byte) bool {
+	status := errorStatus(event)
 	why := refusalReason{
-		template: dialect.TemplateRefusal(event), length: dialect.ContextLength(told.Status, event), content: dialect.ContentRefusal(event),
+		template: dialect.TemplateRefusal(event), length: dialect.ContextLength(status, event), content: dialect.ContentRefusal(event),
 	}
-	switch told.Status {
+	switch status {
 	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity, 0:
 	default:
 		if !why.template && !why.length {

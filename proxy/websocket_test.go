@@ -14,6 +14,9 @@ import (
 
 	"github.com/gobwas/ws"
 	"github.com/gobwas/ws/wsutil"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/remora-proxy/remora/proxy/dialect"
 	"github.com/remora-proxy/remora/proxy/httpclient"
@@ -32,6 +35,11 @@ type socketRig struct {
 // newSocketRig's upstream answers a message with the frames that answer gives
 // for it, by number from 0.
 func newSocketRig(t *testing.T, answer func(n int, text string) []string, header ...string) *socketRig {
+	t.Helper()
+	return newTracedSocketRig(t, nil, answer, header...)
+}
+
+func newTracedSocketRig(t *testing.T, traces trace.TracerProvider, answer func(n int, text string) []string, header ...string) *socketRig {
 	t.Helper()
 	s := &socketRig{got: make(chan string, 64), head: make(chan http.Header, 1)}
 	up := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -59,7 +67,8 @@ func newSocketRig(t *testing.T, answer func(n int, text string) []string, header
 		}
 	}))
 	t.Cleanup(up.Close)
-	s.rig = newRig(t, func(c *Config, _ *Deps) {
+	s.rig = newRig(t, func(c *Config, d *Deps) {
+		d.Tracer = traces
 		c.WebSocket = WebSocketEnrich
 		c.Upstreams = []httpclient.UpstreamConfig{{Name: "mock", URL: up.URL, Paths: []string{"/"}}}
 		c.Limits.BodyBytes = 64 << 10
@@ -458,6 +467,36 @@ func TestSocketLanes(t *testing.T) {
 		want := map[string]string{"question a": "first", "question b": "fine"}[turn.Messages[0].Text]
 		if got := turn.Messages[1].Text; got != want {
 			t.Errorf("%s: answer %q, want %q", turn.Messages[0].Text, got, want)
+		}
+	}
+}
+
+// An error event is a failure of the exchange, as an answer with its status is.
+func TestSocketErrorsAreFailures(t *testing.T) {
+	exporter := tracetest.NewInMemoryExporter()
+	tp := sdktrace.NewTracerProvider(sdktrace.WithSyncer(exporter))
+	defer func() { _ = tp.Shutdown(context.Background()) }()
+	frames := [][]string{
+		{`{"type":"error","status":429,"error":{"message":"private"}}`},
+		{`{"type":"error","error":{"message":"private"}}`},
+		append(events("r")[:2], `{"type":"response.failed","response":{"id":"r","status":"failed","error":{"message":"private"}}}`),
+		events("r"),
+	}
+	s := newTracedSocketRig(t, tp, func(n int, _ string) []string { return frames[n] })
+	for i, want := range []string{"429", errorReported, errorReported, ""} {
+		s.send(create("", "question"))
+		for range frames[i] {
+			s.receive()
+		}
+		for began := time.Now(); len(exporter.GetSpans()) <= i && time.Since(began) < patience; {
+			time.Sleep(time.Millisecond)
+		}
+		spans := exporter.GetSpans()
+		if len(spans) != i+1 {
+			t.Fatalf("answer %d: %d spans", i, len(spans))
+		}
+		if got := spanAttribute(spans[i], attrErrorType); got != want {
+			t.Errorf("answer %d: error.type %q, want %q", i, got, want)
 		}
 	}
 }

@@ -28,7 +28,7 @@ func (Chat) ReplyStream(body []byte) (Reply, error) {
 	)
 	for event := range sse.Events(body) {
 		if string(event.Type) == "error" {
-			r.failed = true
+			r.reply.Failed = true
 		}
 		if bytes.HasPrefix(event.Data, []byte("[DONE]")) {
 			r.reply.Ended = true
@@ -39,7 +39,7 @@ func (Chat) ReplyStream(body []byte) (Reply, error) {
 		}
 		if err := r.read(event.Data, "delta"); err != nil && broken == nil {
 			broken = fmt.Errorf("read event: %w", err)
-			r.failed = true
+			r.broken = true
 		}
 	}
 	ended := r.reply.Ended
@@ -52,7 +52,7 @@ type chatReply struct {
 	reply   Reply
 	text    []byte
 	refused bool
-	failed  bool
+	broken  bool // something is not as it must be
 	counted bool // usage was reported behind a text, in a chunk of its own
 }
 
@@ -66,7 +66,7 @@ func (r *chatReply) finish(whole bool) Reply {
 		reply.Text = ""
 	}
 	switch {
-	case r.failed:
+	case r.broken, r.reply.Failed:
 		reply.Finish = ""
 	case reply.Finish == "tool_calls":
 		reply.Calls = true
@@ -104,9 +104,9 @@ func (r *chatReply) read(object []byte, name string) error {
 			}
 		case "error":
 			v := s.gjson()
-			r.failed = r.failed || v.IsObject() || stringOf(v) != ""
+			r.reply.Failed = r.reply.Failed || v.IsObject() || stringOf(v) != ""
 		case "object":
-			r.failed = s.is(`"error"`) || r.failed
+			r.reply.Failed = s.is(`"error"`) || r.reply.Failed
 		default:
 			s.skip()
 		}
@@ -164,7 +164,7 @@ func (r *chatReply) readMessage(message []byte) {
 			} else {
 				text, err := contentText(message, v, chatParts)
 				r.text = append(r.text, text...)
-				r.failed = r.failed || err != nil
+				r.broken = r.broken || err != nil
 			}
 		case "refusal":
 			if s.str() != "" {
@@ -182,7 +182,7 @@ func (r *chatReply) readMessage(message []byte) {
 			s.skip()
 		}
 	}
-	r.failed = r.failed || s.err != nil
+	r.broken = r.broken || s.err != nil
 }
 
 func chatUsage(v gjson.Result) Usage {

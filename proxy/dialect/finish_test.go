@@ -95,3 +95,46 @@ func TestWithoutThinking(t *testing.T) {
 		}
 	}
 }
+
+// Every dialect tells what its servers report as an error from what ends
+// otherwise.
+func TestReportedErrors(t *testing.T) {
+	const broken = "data: {\n\n"
+	for _, tt := range []struct {
+		name   string
+		d      Dialect
+		stream bool
+		body   string
+		want   bool
+	}{
+		{"chat", Chat{}, false, `{"error":{"message":"x"}}`, true},
+		{"chat, null", Chat{}, false, `{"error":null,"choices":[{"message":{"content":"Tea."}}]}`, false},
+		{"chat, by its type", Chat{}, false, `{"object":"error","message":"x"}`, true},
+		{"chat, an event", Chat{}, true, `data: {"error":"x"}` + "\n\n", true},
+		{"chat, an event by its name", Chat{}, true, "event: error\ndata: {}\n\n", true},
+		{"chat, broken", Chat{}, true, broken, false},
+		{"messages", Messages{}, false, `{"type":"error","error":{"type":"overloaded_error"}}`, true},
+		{"messages, an event", Messages{}, true, messagesEvents(`{"type":"error","error":{}}`), true},
+		{"messages, cut", Messages{}, true, messagesEvents(), false},
+		{"messages, broken", Messages{}, true, broken, false},
+		{"responses", Responses{}, false, `{"status":"failed","error":{"message":"x"}}`, true},
+		{"responses, cancelled", Responses{}, false, `{"status":"cancelled","error":null}`, false},
+		{"responses, an event", Responses{}, true, `data: {"type":"error","message":"x"}` + "\n\n", true},
+		{"responses, failed", Responses{}, true, `data: {"type":"response.failed","response":{"status":"failed"}}` + "\n\n", true},
+		{"responses, broken", Responses{}, true, broken, false},
+		{"gemini", Gemini{}, false, `{"error":{"code":500}}`, true},
+		{"gemini, an event", Gemini{}, true, `data: {"error":{"code":500}}` + "\n\n", true},
+		{"gemini, blocked", Gemini{}, false, `{"promptFeedback":{"blockReason":"SAFETY"}}`, false},
+		{"gemini, broken", Gemini{}, true, broken, false},
+		{"ollama", Ollama{}, true, `{"error":"x"}`, true},
+		{"ollama, none", Ollama{}, true, `{"message":{"content":"Tea."},"done":true}`, false},
+	} {
+		read := tt.d.Reply
+		if tt.stream {
+			read = tt.d.ReplyStream
+		}
+		if got, _ := read([]byte(tt.body)); got.Failed != tt.want {
+			t.Errorf("%s: failed %v, want %v", tt.name, got.Failed, tt.want)
+		}
+	}
+}

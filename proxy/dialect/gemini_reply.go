@@ -47,7 +47,7 @@ func (Gemini) ReplyStream(body []byte) (Reply, error) {
 			}
 			continue
 		}
-		r.failed = r.failed || string(event.Type) == "error"
+		r.reply.Failed = r.reply.Failed || string(event.Type) == "error"
 		r.response(gjson.ParseBytes(event.Data))
 	}
 	r.reply.Ended = done || r.reply.Finish != ""
@@ -58,7 +58,7 @@ func (Gemini) ReplyStream(body []byte) (Reply, error) {
 type geminiReply struct {
 	reply  Reply
 	text   []byte
-	failed bool
+	failed bool // something is not JSON, or the prompt was blocked
 }
 
 // finish returns the collected reply. whole means that it has come to its end,
@@ -67,7 +67,7 @@ func (r *geminiReply) finish(whole bool) Reply {
 	reply := r.reply
 	reply.Text = withoutThinking(string(r.text))
 	switch {
-	case r.failed:
+	case r.failed, reply.Failed:
 		reply.Finish = ""
 	case whole:
 		reply.endWithout()
@@ -81,7 +81,8 @@ func (r *geminiReply) response(v gjson.Result) {
 		r.failed = true
 		return
 	}
-	r.failed = r.failed || v.Get("error").Exists() || v.Get("promptFeedback.blockReason").Exists()
+	r.reply.Failed = r.reply.Failed || v.Get("error").Exists()
+	r.failed = r.failed || v.Get("promptFeedback.blockReason").Exists()
 	if id := stringOf(v.Get("responseId")); r.reply.ID == "" {
 		r.reply.ID = id
 	}

@@ -16,7 +16,7 @@ func (Messages) Reply(body []byte) (Reply, error) {
 		return Reply{}, err
 	}
 	r.reply.Text = withoutThinking(string(r.text))
-	if !r.failed {
+	if !r.reply.Failed {
 		r.reply.endWithout()
 	}
 	return r.reply, nil
@@ -26,9 +26,9 @@ func (Messages) Reply(body []byte) (Reply, error) {
 // and are ignored.
 func (Messages) ReplyStream(body []byte) (Reply, error) {
 	var (
-		r            messagesReply
-		failed, done bool
-		broken       error
+		r      messagesReply
+		done   bool
+		broken error
 	)
 	for event := range sse.Events(body) {
 		if bytes.HasPrefix(event.Data, []byte("[DONE]")) { // of servers that speak it to everybody
@@ -38,16 +38,14 @@ func (Messages) ReplyStream(body []byte) (Reply, error) {
 		if len(event.Data) == 0 {
 			continue
 		}
-		ok, err := r.event(event.Data)
-		if err != nil && broken == nil {
+		if err := r.event(event.Data); err != nil && broken == nil {
 			broken = fmt.Errorf("read event: %w", err)
 		}
-		failed = failed || !ok || err != nil
 	}
 	r.reply.Text = withoutThinking(string(r.text))
 	r.reply.Ended = r.reply.Ended || r.reply.Finish != ""
 	switch {
-	case failed:
+	case r.reply.Failed, broken != nil:
 		r.reply.Finish = ""
 	case done || r.stopSeen:
 		r.reply.endWithout()
@@ -63,12 +61,11 @@ func (Messages) ReplyID(head []byte) string { return replyID(head, "message") }
 type messagesReply struct {
 	reply    Reply
 	text     []byte
-	failed   bool // it is an error
 	stopSeen bool // a stream sent message_stop
 }
 
-// event adds one event of a stream. ok is false if the event reports a failure.
-func (r *messagesReply) event(data []byte) (ok bool, err error) {
+// event adds one event of a stream.
+func (r *messagesReply) event(data []byte) error {
 	s := scanner{b: data}
 	s.begin()
 	var kind string
@@ -91,12 +88,12 @@ func (r *messagesReply) event(data []byte) (ok bool, err error) {
 	}
 	s.end()
 	if s.err != nil {
-		return false, s.err
+		return s.err
 	}
 	part := func(v span) []byte { return data[v.start:v.end] }
 	switch kind {
 	case "message_start":
-		return true, r.message(part(message))
+		return r.message(part(message))
 	case "content_block_start":
 		r.block(gjson.ParseBytes(part(block)))
 	case "content_block_delta":
@@ -111,9 +108,9 @@ func (r *messagesReply) event(data []byte) (ok bool, err error) {
 	case "message_stop":
 		r.reply.Ended, r.stopSeen = true, true
 	case "error":
-		return false, nil
+		r.reply.Failed = true
 	}
-	return true, nil
+	return nil
 }
 
 // message adds a message object.
@@ -144,7 +141,7 @@ func (r *messagesReply) message(object []byte) error {
 	}
 	s.end()
 	if kind == "error" {
-		r.reply.Finish, r.failed = "", true
+		r.reply.Finish, r.reply.Failed = "", true
 	}
 	return s.err
 }

@@ -26,9 +26,8 @@ func (Ollama) ReplyStream(body []byte) (Reply, error) {
 
 func ollamaReply(objects [][]byte) (Reply, error) {
 	var (
-		reply  Reply
-		text   []byte
-		failed bool
+		reply Reply
+		text  []byte
 	)
 	for _, object := range objects {
 		if object = bytes.Trim(object, " \t\r\n"); len(object) == 0 { // JSON's white space, not Unicode's
@@ -55,9 +54,9 @@ func ollamaReply(objects [][]byte) (Reply, error) {
 			}
 			reply.Usage = Usage{Input: tokens(v.Get("prompt_eval_count")), Output: tokens(v.Get("eval_count"))}
 		}
-		failed = failed || v.Get("error").IsObject() || stringOf(v.Get("error")) != ""
+		reply.Failed = reply.Failed || v.Get("error").IsObject() || stringOf(v.Get("error")) != ""
 	}
-	if failed {
+	if reply.Failed {
 		reply.Finish = ""
 	}
 	reply.Text = withoutThinking(string(text))

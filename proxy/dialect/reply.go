@@ -13,6 +13,7 @@ type Reply struct {
 	// length, tool_calls, content_filter; see finishReason. "" means that
 	// nothing tells that the answer is whole.
 	Finish string
+	Failed bool   // the upstream reports an error, in place of the answer or in the middle of it
 	Calls  bool   // the reply calls tools
 	Call   string // the id of the first call, "" if it has none or is longer than 256 bytes
 	Ended  bool   // a stream sent its end marker, or its finish reason

@@ -41,7 +41,7 @@ func (Responses) ReplyEvents(events iter.Seq[[]byte]) (Reply, error) {
 			broken = fmt.Errorf("read event: %w", err)
 		}
 	}
-	r.failed = r.failed || broken != nil
+	r.broken = broken != nil
 	return r.finish(), broken
 }
 
@@ -80,7 +80,7 @@ type responsesReply struct {
 	deltas  []byte // of streams that never send whole items
 	items   int    // output items that were added
 	refused bool
-	failed  bool
+	broken  bool // an event is not JSON
 }
 
 // finish returns the collected reply. A refusal has no text, a failed reply no
@@ -91,7 +91,7 @@ func (r *responsesReply) finish() Reply {
 		reply.Text = withoutThinking(string(r.deltas))
 	}
 	switch {
-	case r.failed:
+	case r.broken, reply.Failed:
 		reply.Finish = ""
 	case reply.Calls && reply.Finish == "stop":
 		reply.Finish = "tool_calls"
@@ -145,7 +145,7 @@ func (r *responsesReply) event(data []byte) error {
 	case "response.output_text.delta":
 		r.deltas = append(r.deltas, delta...)
 	case "error":
-		r.failed = true
+		r.reply.Failed = true
 	}
 	return nil
 }
@@ -179,7 +179,7 @@ func (r *responsesReply) response(object []byte) error {
 			reason = stringOf(s.gjson().Get("reason"))
 		case "error":
 			if s.peek() != 'n' { // null
-				r.failed = true
+				r.reply.Failed = true
 			}
 			s.skip()
 		default:
@@ -187,6 +187,7 @@ func (r *responsesReply) response(object []byte) error {
 		}
 	}
 	s.end()
+	r.reply.Failed = r.reply.Failed || status == "failed"
 	switch {
 	case finishReason(status) == "stop", status == "" && r.items > 0:
 		r.reply.Finish = "stop"
