@@ -265,11 +265,11 @@ func (s *system) useBackend(deps *proxy.Deps, redactor *redact.Redactor) error {
 		}
 		deps.Recall, deps.Persist = s.gateway, s.gateway
 	case backend.ModeCurated:
-		curated, err := backend.NewCurated(c.Curated, s.curatedFile, own)
-		if err != nil {
+		var err error
+		if s.curated, err = backend.NewCurated(c.Curated, s.curatedFile, own); err != nil {
 			return err
 		}
-		deps.Recall, deps.Persist = curated, curated
+		deps.Recall, deps.Persist = s.curated, s.curated
 	}
 	return nil
 }

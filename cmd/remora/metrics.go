@@ -116,6 +116,9 @@ func (o *observed) losses(to telemetry.Observer, j *persist.Stats) {
 		skipped[d.String()] = j.Dropped[d]
 	}
 	counts(to, telemetry.TurnsSkipped, telemetry.AttrReason, skipped)
+	if o.s.curated != nil {
+		skipped["curated"] = uint64(o.s.curated.Dropped())
+	}
 }
 
 // state observes the store, the indexes and the receipts.

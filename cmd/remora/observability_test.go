@@ -99,7 +99,7 @@ func TestPrometheusReadsAll(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rules, err := filepath.Abs(filepath.Join(observability, "alerts.yaml"))
+	rules, err := filepath.Abs(filepath.Join("../..", alertsFile))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -185,8 +185,27 @@ func TestPrometheusReadsAll(t *testing.T) {
 	}
 }
 
-// observability is what is deployed next to Remora to watch it.
-const observability = "../../deploy/observability"
+// In curated mode no turn is remembered, on purpose, and the metrics say so:
+// RemoraNothingIsRemembered goes by it.
+func TestCuratedTurnsAreSkipped(t *testing.T) {
+	o := startObserved(t, "REMORA_MEMORY_MODE", "curated")
+	o.run()
+	o.chat("fake-1", false, "My falcon is called Perdita.", "Authorization", "Bearer sk-owner-of-the-falcon")
+	for _, line := range []string{`remora_turns_skipped_total{remora_reason="curated"} 1`, "remora_turns_accepted_total 0"} {
+		eventually(t, line, func() bool {
+			_, text := o.get(o.health + "/metrics")
+			return strings.Contains(text, "\n"+line+"\n")
+		})
+	}
+}
+
+// What is deployed next to Remora to watch it. The chart installs the alerts and
+// the dashboard, so they are in its directory.
+const (
+	alertsFile     = "deploy/helm/remora/observability/alerts.yaml"
+	dashboardFile  = "deploy/helm/remora/observability/dashboard.json"
+	alertTestsFile = "deploy/observability/alerts_test.yaml"
+)
 
 // alertName finds the alerts of a rule file, or of the table in the
 // documentation.
@@ -199,12 +218,8 @@ var (
 // The rules hold what their tests say, each alert has such a test, and the
 // documentation lists them all.
 func TestAlerts(t *testing.T) {
-	rules := readObservability(t, "alerts.yaml")
-	tests := readObservability(t, "alerts_test.yaml")
-	docs, err := os.ReadFile("../../docs/telemetry.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	rules, tests := readRoot(t, alertsFile), readRoot(t, alertTestsFile)
+	docs, procedures := readRoot(t, "docs/telemetry.md"), readRoot(t, "docs/operations.md")
 	alerts := map[string]int{}
 	for _, m := range alertRule.FindAllStringSubmatch(rules, -1) {
 		alerts[m[1]] = 1
@@ -214,8 +229,11 @@ func TestAlerts(t *testing.T) {
 		if quiet := regexp.MustCompile(`alertname: ` + m[1] + `\n\s+exp_alerts: \[\]\n`); !quiet.MatchString(tests) {
 			t.Errorf("no test has %s not fire", m[1])
 		}
+		if !strings.Contains(procedures, "\n### "+m[1]+"\n") {
+			t.Errorf("docs/operations.md does not say what to do about %s", m[1])
+		}
 	}
-	for _, m := range alertRow.FindAllStringSubmatch(string(docs), -1) {
+	for _, m := range alertRow.FindAllStringSubmatch(docs, -1) {
 		alerts[m[1]] += 2
 	}
 	for name, in := range alerts {
@@ -227,9 +245,9 @@ func TestAlerts(t *testing.T) {
 		t.Errorf("found %d alerts", len(alerts))
 	}
 	promtool := debianTool(t, "promtool")
-	for _, args := range [][]string{{"check", "rules", "alerts.yaml"}, {"test", "rules", "alerts_test.yaml"}} {
+	for _, args := range [][]string{{"check", "rules", alertsFile}, {"test", "rules", alertTestsFile}} {
 		cmd := exec.CommandContext(t.Context(), promtool, args...)
-		cmd.Dir = observability
+		cmd.Dir = "../.."
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Errorf("promtool %s: %v\n%s", args[0], err, out)
 		}
@@ -253,8 +271,8 @@ func TestObservabilityAsksForMetricsOfTheTable(t *testing.T) {
 			known[strings.ReplaceAll(string(a), ".", "_")] = true
 		}
 	}
-	for _, file := range []string{"alerts.yaml", "alerts_test.yaml", "dashboard.json"} {
-		text := readObservability(t, file)
+	for _, file := range []string{alertsFile, alertTestsFile, dashboardFile} {
+		text := readRoot(t, file)
 		found := seriesRef.FindAllString(text, -1)
 		for _, name := range found {
 			if !known[name] {
@@ -291,17 +309,8 @@ type dashboard struct {
 
 func readDashboard(t *testing.T) (d dashboard) {
 	t.Helper()
-	if err := json.Unmarshal([]byte(readObservability(t, "dashboard.json")), &d); err != nil {
+	if err := json.Unmarshal([]byte(readRoot(t, dashboardFile)), &d); err != nil {
 		t.Fatal(err)
 	}
 	return d
-}
-
-func readObservability(t *testing.T, name string) string {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join(observability, name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
 }

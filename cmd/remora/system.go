@@ -53,6 +53,7 @@ type system struct {
 	probes    *listener.Server  // health listener, nil = none
 	accepting atomic.Bool       // the listeners accept, and are not closing
 	plane     plane
+	curated   *backend.Curated   // nil = the memory is not that of two files
 	gateway   *backend.Gateway   // nil = the memory is not a gateway's
 	notes     *persist.ToolNotes // nil = none are taken
 	started   time.Time
