@@ -3,6 +3,7 @@ package proxy
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -511,5 +512,53 @@ func TestReportedErrorsAreFailures(t *testing.T) {
 				t.Errorf("error.type %q, want %q", got, answer.want)
 			}
 		})
+	}
+}
+
+// What an upstream gives as the id of an answer and as its finish reason is
+// shown only if it looks like one.
+func TestShownTokens(t *testing.T) {
+	exporter := tracetest.NewInMemoryExporter()
+	tp := sdktrace.NewTracerProvider(sdktrace.WithSyncer(exporter))
+	defer func() { _ = tp.Shutdown(context.Background()) }()
+	r := newRig(t, func(_ *Config, d *Deps) {
+		d.Tracer = tp
+		d.Redact = func(text string) string { return strings.ReplaceAll(text, "sk-secret", "[API_KEY]") }
+	})
+	for _, c := range []struct{ id, finish, wantID, wantFinish string }{
+		{"chatcmpl-9aBc.1:2/3+4=", "stop", "chatcmpl-9aBc.1:2/3+4=", `["stop"]`},
+		{strings.Repeat("i", maxShown), "filter_" + strings.Repeat("f", maxShownFinish-7), strings.Repeat("i", maxShown), `["filter_` + strings.Repeat("f", maxShownFinish-7) + `"]`},
+		{strings.Repeat("i", maxShown+1), "filter_" + strings.Repeat("f", maxShownFinish-6), "", ""},
+		{"what was said", "failed: what was said", "", ""},
+		{"id-sk-secret", "error-sk-secret", "", ""},
+		{"", "", "", `["stop"]`}, // a whole answer without a reason
+	} {
+		exporter.Reset()
+		r.answers(func(received) (int, string, string) {
+			return http.StatusOK, "application/json", fmt.Sprintf(
+				`{"id":%q,"model":"m","choices":[{"index":0,"finish_reason":%q,"message":{"role":"assistant","content":"Tea."}}]}`, c.id, c.finish)
+		})
+		r.post(chat("user: a question"))
+		r.settle()
+		spans := exporter.GetSpans()
+		if len(spans) != 1 {
+			t.Fatalf("%d spans, want 1", len(spans))
+		}
+		if id, finish := spanAttribute(spans[0], attrResponseID), spanAttribute(spans[0], attrFinish); id != c.wantID || finish != c.wantFinish {
+			t.Errorf("%.20q, %.30q: shown as %.20q, %.30q; want %.20q, %.30q", c.id, c.finish, id, finish, c.wantID, c.wantFinish)
+		}
+	}
+
+	exporter.Reset()
+	long := strings.Repeat("m", maxShown+1)
+	r.answers(func(received) (int, string, string) {
+		return http.StatusOK, "application/json", fmt.Sprintf(`{"id":"c1","model":%q,"choices":[]}`, long)
+	})
+	r.post(fmt.Sprintf(`{"model":%q,"messages":[{"role":"user","content":"q"}]}`, long))
+	r.settle()
+	for _, s := range exporter.GetSpans() {
+		if s.Name != "chat" || spanAttribute(s, attrRequestModel) != "" || spanAttribute(s, attrResponseModel) != "" {
+			t.Errorf("a model of %d bytes is shown", len(long))
+		}
 	}
 }

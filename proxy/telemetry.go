@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strconv"
 	"time"
 
@@ -92,17 +93,41 @@ func (s *exchangeSpan) model(model string) {
 	if !s.span.IsRecording() {
 		return
 	}
-	model = s.shown(model)
+	if model = s.shown(model); model == "" {
+		return
+	}
 	s.span.SetName("chat " + model)
 	s.span.SetAttributes(attrRequestModel.String(model))
 }
 
 // shown returns what may be shown of a text that clients and upstreams choose.
 func (s *exchangeSpan) shown(text string) string {
+	if len(text) > maxShown {
+		return ""
+	}
 	if s.redact == nil || text == "" {
 		return text
 	}
 	return s.redact(text)
+}
+
+// Limits in bytes on what clients and upstreams choose. What is longer is not
+// shown.
+const (
+	maxShown       = 256
+	maxShownFinish = 64 // a finish reason
+)
+
+// token is what ids of answers and finish reasons look like.
+var token = regexp.MustCompile(`^[A-Za-z0-9_.:/+=-]+$`)
+
+// shownToken returns an id or a reason that an upstream has chosen, or "" if it
+// does not look like one, is too long, or has something that must not be shown.
+func (s *exchangeSpan) shownToken(text string, limit int) string {
+	if len(text) > limit || !token.MatchString(text) || s.shown(text) != text {
+		return ""
+	}
+	return text
 }
 
 func (s *exchangeSpan) memory(status Status, memories int) {
@@ -175,13 +200,13 @@ func (s *exchangeSpan) reply(r dialect.Reply) {
 	for _, a := range [...]struct {
 		key   attribute.Key
 		value string
-	}{{attrResponseModel, s.shown(r.Model)}, {attrResponseID, r.ID}} {
+	}{{attrResponseModel, s.shown(r.Model)}, {attrResponseID, s.shownToken(r.ID, maxShown)}} {
 		if a.value != "" {
 			s.span.SetAttributes(a.key.String(a.value))
 		}
 	}
-	if r.Finish != "" {
-		s.span.SetAttributes(attrFinish.StringSlice([]string{r.Finish}))
+	if finish := s.shownToken(r.Finish, maxShownFinish); finish != "" {
+		s.span.SetAttributes(attrFinish.StringSlice([]string{finish}))
 	}
 	if u := r.Usage; u != (dialect.Usage{}) {
 		s.span.SetAttributes(attrInputTokens.Int64(u.Input), attrOutputTokens.Int64(u.Output))
