@@ -18,6 +18,7 @@ import (
 	"github.com/remora-proxy/remora/proxy/httpclient"
 	"github.com/remora-proxy/remora/proxy/listener"
 	"github.com/remora-proxy/remora/proxy/problem"
+	"github.com/remora-proxy/remora/recall"
 )
 
 // awaitLogged returns once the line of an exchange is in log.
@@ -170,5 +171,63 @@ func TestBrokenOff(t *testing.T) {
 		if got := causeOfBreak(up, err); !slices.Contains(words, got) {
 			t.Errorf("%v: got %q, which is no word of the table", err, got)
 		}
+	}
+}
+
+// hungRecall answers once its request has ended.
+type hungRecall struct {
+	*fakeRecall
+	began chan struct{}
+}
+
+func (h hungRecall) Recall(ctx context.Context, _ recall.Request) (recall.Result, error) {
+	h.began <- struct{}{}
+	<-ctx.Done()
+	return recall.Result{}, context.Cause(ctx)
+}
+
+// A client that leaves during a search is no failure of recall. A search that
+// fails is one, and one that is late is counted as late.
+func TestSearchesOfClientsThatLeave(t *testing.T) {
+	began := make(chan struct{})
+	r := newRig(t, func(_ *Config, d *Deps) { d.Recall = hungRecall{&fakeRecall{}, began} })
+	ctx, leave := context.WithCancel(t.Context())
+	defer leave()
+	go func() {
+		<-began
+		leave()
+	}()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, r.url+r.path, strings.NewReader(chat("user: q")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer sk-rig")
+	if resp, err := http.DefaultClient.Do(req); err == nil {
+		_ = resp.Body.Close()
+		t.Error("an answer to a client that has left")
+	}
+	for deadline := time.Now().Add(patience); r.served.Load() == 0 && time.Now().Before(deadline); {
+		time.Sleep(time.Millisecond)
+	}
+	if got := r.h.Stats().Searches(); got["failed"]+got["timeout"]+got["found"]+got["empty"] != 0 {
+		t.Errorf("counted %v", got)
+	}
+	if got := r.h.Stats().ByStatus(); got[StatusUnavailable] != 0 {
+		t.Errorf("memory is said to have failed: %v", got)
+	}
+
+	failing := newRig(t)
+	failing.recall.err = errors.New("broken")
+	failing.post(chat("user: q"))
+	if got := failing.h.Stats().Searches(); got["failed"] != 1 {
+		t.Errorf("one that failed: counted %v", got)
+	}
+	late := newRig(t, func(c *Config, d *Deps) {
+		c.RecallDeadline, c.FirstDeadline = time.Millisecond, time.Millisecond
+		d.Recall = hungRecall{&fakeRecall{}, make(chan struct{}, 1)}
+	})
+	late.post(chat("user: q"))
+	if got := late.h.Stats().Searches(); got["timeout"] != 1 {
+		t.Errorf("one that was late: counted %v", got)
 	}
 }

@@ -94,14 +94,19 @@ const (
 	searchTimeout
 	searchFailed
 	searchOutcomes
+	searchLeft // by its client; it is not counted
 )
 
 func (o searchOutcome) String() string {
 	return [...]string{"found", "empty", "timeout", "failed"}[o]
 }
 
-// countSearch counts a search for memories, and how long it took.
+// countSearch counts a search for memories, and how long it took, unless its
+// client has left.
 func countSearch(ctx context.Context, h *Handler, o searchOutcome, memories int, took time.Duration) {
+	if o == searchLeft {
+		return
+	}
 	if o == searchFound && memories == 0 {
 		o = searchEmpty
 	}

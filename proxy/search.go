@@ -38,6 +38,9 @@ func (x *exchange) search(ctx context.Context, conversation, words string) (fenc
 	case errors.Is(err, recall.ErrTimeout), errors.Is(err, context.DeadlineExceeded):
 		outcome = searchTimeout
 		return fence.Block{}, 0, StatusTimeout
+	case err != nil && x.ctx.Err() != nil: // the client has left, which says nothing of recall
+		outcome = searchLeft
+		return fence.Block{}, 0, StatusTimeout
 	case err != nil:
 		outcome = searchFailed
 		return fence.Block{}, 0, StatusUnavailable
