@@ -11,14 +11,17 @@ import (
 
 // Health is what the program knows of itself and its store.
 type Health struct {
-	Version     string           `json:"version"`
-	StoreOpen   bool             `json:"store_open"`
-	StoreReason string           `json:"store_reason,omitempty"` // why it is not open
-	StoreBytes  int64            `json:"store_bytes"`
-	UptimeSecs  int64            `json:"uptime_s"`
-	Requests    map[string]int64 `json:"requests"` // exchanges by X-Remora-Status
-	Tokens      map[string]int64 `json:"tokens"`   // that upstreams have reported: input, cacheRead, cacheWrite
-	Index       map[string]int64 `json:"index"`
+	Version     string `json:"version"`
+	StoreOpen   bool   `json:"store_open"`
+	StoreReason string `json:"store_reason,omitempty"` // why it is not open
+	StoreBytes  int64  `json:"store_bytes"`
+	// StoreEphemeral says why the memories do not outlive the pod, the container
+	// or the machine's memory; "" = they do, or that is not known.
+	StoreEphemeral string           `json:"store_ephemeral,omitempty"`
+	UptimeSecs     int64            `json:"uptime_s"`
+	Requests       map[string]int64 `json:"requests"` // exchanges by X-Remora-Status
+	Tokens         map[string]int64 `json:"tokens"`   // that upstreams have reported: input, cacheRead, cacheWrite
+	Index          map[string]int64 `json:"index"`
 }
 
 // Metrics are numbers for people and dashboards, since the start unless noted.

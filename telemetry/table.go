@@ -47,6 +47,7 @@ const (
 	StoreRestarts  = "remora.store.restarts"
 	StoreDamaged   = "remora.store.damaged"
 	StoreSetAside  = "remora.store.set_aside"
+	StoreEphemeral = "remora.store.ephemeral"
 	LedgerSize     = "remora.ledger.size"
 	LedgerUnsaved  = "remora.ledger.unsaved"
 	LedgerDropped  = "remora.ledger.dropped"
@@ -152,6 +153,7 @@ func stateRows() []Row {
 		{StoreRestarts, Counter, "{restart}", nil, "restarts of the store's process", nil},
 		{StoreDamaged, Counter, "{file}", nil, "files and records found damaged", nil},
 		{StoreSetAside, Gauge, "{store}", nil, "stores that were set aside because of damage and still exist", nil},
+		{StoreEphemeral, Gauge, "{store}", nil, "1 if the memories are [known to be lost](operations.md#memories-that-do-not-last) with the pod, the container or the machine's memory, else 0", nil},
 		{LedgerSize, Gauge, "By", nil, "records of insertions in memory", nil},
 		{LedgerUnsaved, Gauge, "By", nil, "records of insertions that wait to be stored", nil},
 		{LedgerDropped, Counter, "{entry}", nil, "records of insertions that could not be stored or read", nil},

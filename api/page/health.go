@@ -167,6 +167,8 @@ func verdictOf(m *api.Metrics) verdict {
 	s, jobs, state := &m.System, &m.Pipeline.Jobs, &m.Pipeline.Health
 	note(!s.StoreOpen, "bad", "The store is not open"+because(s.StoreReason)+".",
 		"Requests pass without memory until it is, and Remora keeps trying. “remora verify” checks the store.")
+	note(s.StoreEphemeral != "", "warn", "The memories are in a directory that does not last"+because(s.StoreEphemeral)+".",
+		"Mount a volume that is kept there, or set storage.dir to a directory on one. The log names the directory.")
 	for _, t := range pathTroubles(m) {
 		note(true, t.Tone, t.What, t.Do)
 	}

@@ -16,6 +16,7 @@ func TestVerdict(t *testing.T) {
 	}{
 		"well":            {func(*api.Metrics) {}, "good", ""},
 		"closed":          {func(m *api.Metrics) { m.System.StoreOpen, m.System.StoreReason = false, "another Remora has it" }, "bad", "not open: another Remora has it."},
+		"ephemeral":       {func(m *api.Metrics) { m.System.StoreEphemeral = "it is on an emptyDir" }, "warn", "does not last: it is on an emptyDir."},
 		"behind":          {func(m *api.Metrics) { m.Pipeline.Health.LagSeconds, m.Health.QueueDepth = 90, 4 }, "warn", "4 turns wait to be stored, the oldest for 90 s."},
 		"lost":            {func(m *api.Metrics) { m.Pipeline.Jobs.Dropped = map[persist.Drop]uint64{persist.DropFull: 3} }, "warn", "3 turns were lost"},
 		"declined":        {func(m *api.Metrics) { m.Pipeline.Jobs.Dropped = map[persist.Drop]uint64{persist.DropDeclined: 3} }, "good", ""},

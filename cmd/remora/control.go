@@ -128,7 +128,7 @@ func (s *system) settle(ctx context.Context) error {
 func (s *system) health() api.Health {
 	status, h, index := s.store.Status(), s.handler.Stats(), s.engine.Stats()
 	out := api.Health{
-		Version: readBuild().version, StoreOpen: status.Open, StoreReason: status.Reason, StoreBytes: directorySize(s.config.Storage.Dir),
+		Version: readBuild().version, StoreOpen: status.Open, StoreReason: status.Reason, StoreBytes: directorySize(s.config.Storage.Dir), StoreEphemeral: s.lifetime.Reason(),
 		UptimeSecs: int64(time.Since(s.started).Seconds()), Requests: map[string]int64{},
 		Tokens: map[string]int64{"input": h.InputTokens.Load(), "cacheRead": h.CacheRead.Load(), "cacheWrite": h.CacheWrite.Load()},
 		Index:  map[string]int64{"users": int64(index.Scopes), "bytes": index.Bytes, "loads": index.Loads, "evicted": index.Evicted, "failures": index.Failures},
@@ -197,7 +197,7 @@ func (s *system) controlHandler() http.Handler {
 			problem.New(http.StatusServiceUnavailable, "unavailable", "the store is not open; traffic passes without memory").Write(w)
 			return
 		}
-		listener.Live(w)
+		s.ready(w)
 	}
 	mux.HandleFunc("GET /readyz", ready)
 	mux.Handle("GET /metrics", s.adminMetrics())

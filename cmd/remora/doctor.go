@@ -16,6 +16,7 @@ import (
 	"github.com/remora-proxy/remora/cmd/remora/agents"
 	"github.com/remora-proxy/remora/cmd/remora/config"
 	"github.com/remora-proxy/remora/cmd/remora/doctor"
+	"github.com/remora-proxy/remora/cmd/remora/machine"
 	"github.com/remora-proxy/remora/storage/badger"
 )
 
@@ -122,6 +123,9 @@ func storeFindings(ctx context.Context, c config.Config) []doctor.Finding {
 	}
 	free, err := badger.New(c.Storage, nil).MeasureFree()
 	found := []doctor.Finding{f, doctor.Disk(c.Storage.Dir, free, err, c.Storage.MinFreeBytes)}
+	if l := machine.LifetimeOf(memoryDir(c), c.Proxy.Identity.Container); l != machine.Lasting {
+		found = append(found, doctor.Ephemeral(memoryDir(c), l.Reason(), l.Fix()))
+	}
 	if runtime.GOOS == "windows" {
 		return found
 	}

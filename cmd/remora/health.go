@@ -13,6 +13,7 @@ import (
 	"github.com/remora-proxy/remora/api"
 	"github.com/remora-proxy/remora/api/request"
 	"github.com/remora-proxy/remora/api/rest"
+	"github.com/remora-proxy/remora/cmd/remora/machine"
 	"github.com/remora-proxy/remora/proxy/listener"
 	"github.com/remora-proxy/remora/proxy/problem"
 )
@@ -62,12 +63,20 @@ func (s *system) healthHandler() http.Handler {
 			problem.New(http.StatusServiceUnavailable, "unavailable", "no traffic passes: Remora starts, or stops").Write(w)
 			return
 		}
-		listener.Live(w)
+		s.ready(w)
 	}
 	mux.HandleFunc("GET /readyz", passes)
 	mux.HandleFunc("GET /startupz", passes)
 	mux.Handle("GET /metrics", atMost(maxScrapes, s.telemetry.Scrape()))
 	return rest.Guard(mux, rest.GuardOptions{Loopback: s.config.HealthLoopback(), Hosts: s.config.API.Hosts, Name: "health listener", Log: s.log})
+}
+
+// ready answers a probe that is met. It also tells if memories will be lost.
+func (s *system) ready(w http.ResponseWriter) {
+	listener.Live(w)
+	if s.lifetime != machine.Lasting {
+		fmt.Fprintf(w, "warning: memories will be lost: their directory does not last: %s\n", s.lifetime.Reason())
+	}
 }
 
 // atMost serves n requests at the same time with h, and refuses others.

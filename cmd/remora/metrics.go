@@ -10,6 +10,7 @@ import (
 
 	"go.opentelemetry.io/otel/attribute"
 
+	"github.com/remora-proxy/remora/cmd/remora/machine"
 	"github.com/remora-proxy/remora/persist"
 	"github.com/remora-proxy/remora/persist/extract"
 	"github.com/remora-proxy/remora/proxy"
@@ -115,10 +116,10 @@ func (o *observed) losses(to telemetry.Observer, j *persist.Stats) {
 	} {
 		skipped[d.String()] = j.Dropped[d]
 	}
-	counts(to, telemetry.TurnsSkipped, telemetry.AttrReason, skipped)
 	if o.s.curated != nil {
 		skipped["curated"] = uint64(o.s.curated.Dropped())
 	}
+	counts(to, telemetry.TurnsSkipped, telemetry.AttrReason, skipped)
 }
 
 // state observes the store, the indexes and the receipts.
@@ -134,6 +135,11 @@ func (o *observed) state(to telemetry.Observer) {
 	to.Count(telemetry.StoreRestarts, whole(status.Restarts))
 	to.Count(telemetry.StoreDamaged, whole(status.Damaged))
 	to.Count(telemetry.StoreSetAside, int64(len(status.SetAside)))
+	ephemeral := int64(0)
+	if o.s.lifetime != machine.Lasting {
+		ephemeral = 1
+	}
+	to.Count(telemetry.StoreEphemeral, ephemeral)
 	to.Count(telemetry.IndexSize, index.Bytes)
 	to.Count(telemetry.IndexLimit, index.MaxBytes)
 	to.Count(telemetry.IndexUsers, int64(index.Scopes))

@@ -56,6 +56,7 @@ type system struct {
 	curated   *backend.Curated   // nil = the memory is not that of two files
 	gateway   *backend.Gateway   // nil = the memory is not a gateway's
 	notes     *persist.ToolNotes // nil = none are taken
+	lifetime  machine.Lifetime   // of the memories
 	started   time.Time
 
 	settings atomic.Pointer[[]api.Setting] // in force; nil = those of config
@@ -139,6 +140,7 @@ func exchanges(c config.Config, log *slog.Logger) int {
 //	                                store -+  in a process of its own, by a socket
 func assemble(c config.Config, log *slog.Logger, t export.Telemetry) (*system, error) {
 	s := &system{config: c, log: log, telemetry: t, started: time.Now()}
+	s.lifetime = machine.LifetimeOf(memoryDir(c), c.Proxy.Identity.Container)
 	s.store = newStore(c, log)
 	redactor, err := redact.New(c.Redact)
 	if err != nil {
@@ -392,6 +394,21 @@ func (s *system) announce() {
 	if s.config.NoKey != "" {
 		s.log.Error("memory is off: there is no key to seal it with", "reason", s.config.NoKey)
 	}
+	if s.lifetime != machine.Lasting {
+		s.log.Warn("memories will be lost: their directory does not last", "directory", memoryDir(s.config), "reason", s.lifetime.Reason(), "fix", s.lifetime.Fix())
+	}
+}
+
+// memoryDir returns the directory that the memories are in, "" if another
+// server has them.
+func memoryDir(c config.Config) string {
+	switch {
+	case c.Backend.Mode == backend.ModeGateway:
+		return ""
+	case c.Backend.Mode == backend.ModeCurated && c.Backend.Curated.Dir != "":
+		return c.Backend.Curated.Dir
+	}
+	return c.Storage.Dir
 }
 
 // note returns what every answer reports in addition to its own status: that

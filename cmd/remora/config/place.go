@@ -5,8 +5,9 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
+
+	"github.com/remora-proxy/remora/cmd/remora/machine"
 )
 
 // Place describes the machine that Remora runs on, as far as defaults depend on
@@ -147,18 +148,6 @@ func ephemeral(path string, readFile func(string) ([]byte, error)) bool {
 		return false
 	}
 	mounts, _ := readFile("/proc/self/mountinfo")
-	longest, kind := "", ""
-	for line := range strings.Lines(string(mounts)) {
-		f := strings.Fields(line) // as in rootIsDisk
-		dash := slices.Index(f, "-")
-		if len(f) < 10 || dash < 0 || dash+1 == len(f) {
-			continue
-		}
-		at := strings.NewReplacer(`\040`, " ", `\011`, "\t", `\134`, `\`).Replace(f[4])
-		below := at == "/" || path == at || strings.HasPrefix(path, at+"/")
-		if below && len(at) >= len(longest) { // of several mounts at one path the last one is visible
-			longest, kind = at, f[dash+1]
-		}
-	}
-	return longest == "/" || kind == "tmpfs" || kind == "ramfs"
+	m, found := machine.FindMount(path, string(mounts))
+	return found && (m.Point == "/" || m.InMemory())
 }

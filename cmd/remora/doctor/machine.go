@@ -58,3 +58,12 @@ func Disk(dir string, free uint64, err error, least uint64) Finding {
 	}
 	return f
 }
+
+// Ephemeral reports that the memories in dir will be lost, why, and what to do
+// about it.
+func Ephemeral(dir, reason, fix string) Finding {
+	return Finding{
+		Subject: "lifetime", Status: Warning, Text: fmt.Sprintf("the memories in %s will be lost: %s", dir, reason),
+		Fix: fix,
+	}
+}

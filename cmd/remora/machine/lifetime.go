@@ -21,15 +21,15 @@ const (
 
 // lifetimes says in words why files are lost, and what to do about it.
 var lifetimes = map[Lifetime]struct{ reason, fix string }{
-	EmptyDir:       {"it is on an emptyDir of Kubernetes, which is deleted with the pod", "mount a PersistentVolumeClaim there (in the chart: memory.volume.kind=persistentVolumeClaim)"},
-	InMemory:       {"it is on a file system in memory (tmpfs), which ends with the pod, the container or the machine", "take a directory on a disk, or mount a volume there that is kept"},
-	ContainerLayer: {"it is in the container's own writable layer, which is deleted with the container", "mount a volume there that is kept"},
+	EmptyDir:       {"it is on an emptyDir of Kubernetes, which is deleted with the pod", "Mount a PersistentVolumeClaim there (in the chart: memory.volume.kind=persistentVolumeClaim)."},
+	InMemory:       {"it is on a file system in memory (tmpfs), which ends with the pod, the container or the machine", "Take a directory on a disk, or mount a volume there that is kept."},
+	ContainerLayer: {"it is in the container's own writable layer, which is deleted with the container", "Mount a volume there that is kept."},
 }
 
 // Reason says why files are lost, "" if they last.
 func (l Lifetime) Reason() string { return lifetimes[l].reason }
 
-// Fix says what to do so that files last, "" if they do.
+// Fix says what to do so that files last, in a sentence, "" if they do.
 func (l Lifetime) Fix() string { return lifetimes[l].fix }
 
 // LifetimeOf returns how long the files of a directory last, which need not
