@@ -142,6 +142,10 @@ func NewNotifier() Notifier {
 	return n
 }
 
+// maxSend limits how long a manager is waited for that does not read what is
+// reported. The report is lost then.
+const maxSend = 2 * time.Second
+
 // Send reports one state. A manager that does not listen is no failure.
 func (n Notifier) Send(state string) error {
 	if n.socket == "" {
@@ -153,6 +157,9 @@ func (n Notifier) Send(state string) error {
 		return fmt.Errorf("notify systemd: %w", err)
 	}
 	defer func() { _ = conn.Close() }()
+	if err := conn.SetWriteDeadline(time.Now().Add(maxSend)); err != nil {
+		return fmt.Errorf("notify systemd: %w", err)
+	}
 	if _, err := conn.Write([]byte(state)); err != nil {
 		return fmt.Errorf("notify systemd: %w", err)
 	}
@@ -161,6 +168,10 @@ func (n Notifier) Send(state string) error {
 
 // Run reports that this process is ready, feeds the watchdog if one waits, and
 // reports that it stops when ctx ends. It returns the first failure.
+//
+// The watchdog learns that this process runs goroutines, and no more. A request
+// to the listeners would prove more, but one that serves as many clients as it
+// may, or whose store hangs, would be ended although it serves.
 func (n Notifier) Run(ctx context.Context) error {
 	err := n.Send(Ready)
 	if n.watchdog > 0 && n.socket != "" {

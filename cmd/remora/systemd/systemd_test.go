@@ -4,6 +4,7 @@ package systemd
 
 import (
 	"context"
+	"errors"
 	"net"
 	"os"
 	"path/filepath"
@@ -80,6 +81,22 @@ func TestNotify(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+// A manager that reads nothing stops nobody.
+func TestManagerHangs(t *testing.T) {
+	manager(t)
+	n := NewNotifier()
+	began := time.Now()
+	for sent := 0; ; sent++ { // until the socket's queue is full
+		err := n.Send(alive)
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			break
+		}
+		if err != nil || time.Since(began) > time.Minute {
+			t.Fatalf("after %d: %v", sent, err)
+		}
 	}
 }
 
