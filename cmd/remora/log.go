@@ -24,15 +24,16 @@ func newLeveledLogger(c config.Log, level slog.Leveler, w io.Writer, terminal bo
 }
 
 // newQueuedLogger returns a logger that never blocks on w, and whose level is
-// that of level. flush writes its last lines.
-func newQueuedLogger(c config.Log, level slog.Leveler, w io.Writer) (log *slog.Logger, flush func()) {
+// that of level. answers writes what somebody has asked for, whatever that level
+// is. flush writes the last lines of both.
+func newQueuedLogger(c config.Log, level slog.Leveler, w io.Writer) (log, answers *slog.Logger, flush func()) {
 	q := newLogQueue(w)
-	log = newLeveledLogger(c, level, q, isTerminal(w))
+	log, answers = newLeveledLogger(c, level, q, isTerminal(w)), newLeveledLogger(c, slog.LevelInfo, q, isTerminal(w))
 	q.onDrop = func(lines int) {
 		log.Warn("log lines were dropped: the reader of the log is slow or stopped", "lines", lines)
 	}
 	go q.run()
-	return log, q.close
+	return log, answers, q.close
 }
 
 func isTerminal(w io.Writer) bool {

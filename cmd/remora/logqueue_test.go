@@ -29,7 +29,7 @@ func (h *haltedWriter) Write(p []byte) (int, error) {
 // there.
 func TestLogQueueKeepsOrder(t *testing.T) {
 	var out haltedWriter
-	log, done := newQueuedLogger(config.Log{Level: "info", Format: config.FormatText}, slog.LevelInfo, &out)
+	log, _, done := newQueuedLogger(config.Log{Level: "info", Format: config.FormatText}, slog.LevelInfo, &out)
 	var want strings.Builder
 	for n := range 1000 {
 		log.Info("line", "n", n)
@@ -51,7 +51,7 @@ func TestLogQueueKeepsOrder(t *testing.T) {
 func TestLogQueueNeverWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := haltedWriter{on: make(chan struct{})}
-		log, done := newQueuedLogger(config.Log{Level: "info", Format: config.FormatText}, slog.LevelInfo, &out)
+		log, _, done := newQueuedLogger(config.Log{Level: "info", Format: config.FormatText}, slog.LevelInfo, &out)
 		log.Info("first")
 		synctest.Wait() // it is being written
 		long := strings.Repeat("x", 1<<10)
@@ -77,7 +77,7 @@ func TestLogQueueNeverWaits(t *testing.T) {
 func TestLogQueueEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := haltedWriter{on: make(chan struct{})}
-		log, done := newQueuedLogger(config.Log{Level: "info", Format: config.FormatText}, slog.LevelInfo, &out)
+		log, _, done := newQueuedLogger(config.Log{Level: "info", Format: config.FormatText}, slog.LevelInfo, &out)
 		log.Info("never read")
 		began := time.Now()
 		done()

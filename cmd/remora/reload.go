@@ -14,15 +14,18 @@ import (
 // reloader applies a changed configuration while Remora runs, as far as that is
 // safe.
 type reloader struct {
+	asked <-chan struct{}
 	load  func() (config.Config, error)
 	where config.Place
+	log   *slog.Logger // of answers
 	level *slog.LevelVar
 	on    *system
 	now   config.Config // in force; owned by run
 }
 
-// run reloads at each SIGHUP until ctx ends.
-func (r *reloader) run(ctx context.Context) {
+// askedToReload returns a channel that gets something after each SIGHUP. From
+// then on, none of them ends the process, as long as ctx lasts.
+func askedToReload(ctx context.Context) <-chan struct{} {
 	asked := make(chan struct{}, 1)
 	signals.OnHangup(ctx, func() {
 		select {
@@ -30,42 +33,46 @@ func (r *reloader) run(ctx context.Context) {
 		default: // it will be read anyhow
 		}
 	})
+	return asked
+}
+
+// run reloads whenever it is asked to, until ctx ends.
+func (r *reloader) run(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-asked:
+		case <-r.asked:
 			r.reload()
 		}
 	}
 }
 
 // reload reads the configuration again. One with problems changes nothing. What
-// has changed is logged by key, without values.
+// has changed is logged by key, without values. Whoever has asked gets an answer
+// in the log whatever its level.
 func (r *reloader) reload() {
-	log := r.on.log
 	next, err := r.load()
 	if err != nil {
 		problems, ok := errors.AsType[config.Problems](err)
 		if !ok {
-			log.Error("the configuration was not reloaded, nothing has changed", "problem", err)
+			r.log.Error("the configuration was not reloaded, nothing has changed", "problem", err)
 		}
 		for _, p := range problems {
-			log.Error("the configuration was not reloaded, nothing has changed", "problem", p.Error())
+			r.log.Error("the configuration was not reloaded, nothing has changed", "problem", p.Error())
 		}
 		return
 	}
 	now, changed, waiting := r.now.Reload(&next)
 	r.now = now
 	r.apply()
-	r.level.Set(min(r.level.Level(), now.Log.SlogLevel())) // for the next line
-	log.Info("the configuration was reloaded", "changed", strings.Join(changed, ", "))
 	r.level.Set(now.Log.SlogLevel())
+	r.log.Info("the configuration was reloaded", "changed", strings.Join(changed, ", "))
 	if len(waiting) > 0 {
-		log.Warn("settings have changed that take a restart", "settings", strings.Join(waiting, ", "))
+		r.log.Warn("settings have changed that take a restart", "settings", strings.Join(waiting, ", "))
 	}
 	for _, w := range next.Warnings(os.Environ(), r.where) {
-		log.Warn("configuration warning", "what", w)
+		r.log.Warn("configuration warning", "what", w)
 	}
 }
 

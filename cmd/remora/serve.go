@@ -66,6 +66,7 @@ func serveLocked(ctx context.Context, s streams, flags config.Overrides, file st
 // never keeps it from serving: traffic passes without memory, and the store is
 // tried again.
 func serve(ctx context.Context, s streams, flags config.Overrides) error {
+	asked := askedToReload(ctx) // before systemd hears that Remora is ready: it may ask at once
 	notify := systemd.NewNotifier()
 	sockets, err := systemd.Inherit()
 	if err != nil {
@@ -86,13 +87,13 @@ func serve(ctx context.Context, s streams, flags config.Overrides) error {
 	signal.Ignore(syscall.SIGPIPE) // a reader of the log that exits costs log lines, but no request
 	level := new(slog.LevelVar)
 	level.Set(c.Log.SlogLevel())
-	log, logged := newQueuedLogger(c.Log, level, s.err)
+	log, answers, logged := newQueuedLogger(c.Log, level, s.err)
 	defer logged()
 	telemetry, err := export.Open(ctx, export.Options{Getenv: s.getenv, Stdout: s.out, Log: log, Version: readBuild().version})
 	if err != nil {
 		return err
 	}
-	log = telemetry.Logger(log)
+	log, answers = telemetry.Logger(log), telemetry.Logger(answers)
 	if err := limitMemory(c.MemoryLimit); err != nil {
 		log.Warn("the Go runtime has no memory limit", "error", err)
 	}
@@ -118,7 +119,7 @@ func serve(ctx context.Context, s streams, flags config.Overrides) error {
 	watch.Go(func() { remora.watchMemory(watched) })
 	watch.Go(func() { returnMemory(watched, quietPeriod) })
 	watch.Go(func() { reportLosses(watched, log, remora.losses) })
-	watch.Go(func() { (&reloader{load, where, level, remora, c}).run(watched) })
+	watch.Go(func() { (&reloader{asked, load, where, answers, level, remora, c}).run(watched) })
 	watch.Go(func() {
 		if err := notify.Run(watched); err != nil {
 			log.Warn("systemd does not hear how Remora is", "error", err)

@@ -78,6 +78,11 @@ func TestReloadsAtHangup(t *testing.T) {
 	}
 	write(`{"log": {"level": "error"}}`)
 	reload("the configuration was reloaded")
+	write(`{"log": {"level": "error"}, "recall": {"topK": 3}}`)
+	reload("the configuration was reloaded") // an answer, whatever the level
+	if line := s.until("take a restart"); !strings.Contains(line, `settings=recall.topK`) {
+		t.Errorf("waiting at the level error: %s", line)
+	}
 	s.signal(syscall.SIGTERM)
 	if line := s.until("level=INFO"); line != "" {
 		t.Errorf("logged at the level error: %s", line)
@@ -119,6 +124,7 @@ func TestSystemd(t *testing.T) {
 		c.Env = append(c.Env, "LISTEN_FDS=3", "LISTEN_FDNAMES=remora.socket:control:health", "REMORA_STORAGE_ISOLATION=inline",
 			"NOTIFY_SOCKET="+filepath.Join(dir, "notify"), "WATCHDOG_USEC=20000")
 	})
+	s.signal(syscall.SIGHUP) // at once
 	for _, f := range files {
 		_ = f.Close()
 	}
@@ -143,6 +149,9 @@ func TestSystemd(t *testing.T) {
 	}
 	if first, second := hear(), hear(); first != "READY=1" || second != "WATCHDOG=1" {
 		t.Errorf("it reports %s, %s", first, second)
+	}
+	if s.until("the configuration was reloaded") == "" {
+		t.Error("a reload right after the start has no answer")
 	}
 	s.signal(syscall.SIGTERM)
 	for state := hear(); state != "STOPPING=1"; state = hear() {
