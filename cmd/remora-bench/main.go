@@ -21,6 +21,7 @@ import (
 	"github.com/remora-proxy/remora/cmd/remora-bench/control"
 	"github.com/remora-proxy/remora/cmd/remora-bench/load"
 	"github.com/remora-proxy/remora/cmd/remora-bench/quality"
+	"github.com/remora-proxy/remora/cmd/remora-bench/telemetry"
 )
 
 // command is one thing that remora-bench does.
@@ -40,6 +41,7 @@ func commands() []command {
 		{"gate", "how well it is decided to recall nothing", quality.RunGate},
 		{"scale", "what a growing memory costs: one user of 1k to 1M memories, 1 to 10,000 users", quality.RunScale},
 		{"control", "the control plane on a million memories: latency, an export's memory, what it costs the traffic", control.Run},
+		{"telemetry", "what traces, metrics and logs cost the traffic", telemetry.Run},
 		{"redact", "how many secrets and personal data are found, what is taken for such, and what it costs", quality.RunRedact},
 		{"upstream", "the mock upstream that load measures against", load.RunUpstream},
 		{"reverseproxy", "the tuned bare httputil.ReverseProxy that ratios refer to", load.RunReverseProxy},

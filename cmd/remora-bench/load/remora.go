@@ -1,6 +1,7 @@
 package load
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -44,6 +45,9 @@ func remoraConfig(addr string, s remoraSetup) ([]byte, error) {
 	if s.control != "" {
 		settings["api"] = object{"listen": s.control}
 	}
+	if s.health != "" {
+		settings["health"] = object{"listen": s.health}
+	}
 	if s.forward != "" {
 		settings["forward"] = object{
 			"intercept": []string{forwardHost + "=mock"}, "caCert": s.authority(), "caKey": filepath.Join(s.dir, "ca.key"),
@@ -61,6 +65,9 @@ type remoraSetup struct {
 	caFile   string // of the upstream's authority; "" = it speaks plain HTTP
 	forward  string // address of the forward listener; "" = none
 	control  string // address of the control plane; "" = the default one
+	health   string // address of the health listener; "" = none
+	binary   string // "" = the one under measurement
+	env      []string
 
 	// auditAtOnce has turns audited as they come, so that what starts from a
 	// copy of these data has none to catch up on.
@@ -102,7 +109,8 @@ func (b *bed) serveRemora(ctx context.Context, s remoraSetup) (*process, string,
 	if err := os.WriteFile(config, settings, 0o600); err != nil {
 		return nil, "", fmt.Errorf("write configuration: %w", err)
 	}
-	if _, err := os.Stat(b.remora); err != nil {
+	binary := cmp.Or(s.binary, b.remora)
+	if _, err := os.Stat(binary); err != nil {
 		return nil, "", fmt.Errorf("find remora (build it next to remora-bench, or name it with -remora): %w", err)
 	}
 	args := []string{"serve", "--config", config}
@@ -112,7 +120,7 @@ func (b *bed) serveRemora(ctx context.Context, s remoraSetup) (*process, string,
 		}
 		args = append(args, "--forward", s.forward)
 	}
-	p, err := b.start(ctx, s.name, b.remora, args, remoraEnv(s.dir))
+	p, err := b.start(ctx, s.name, binary, args, append(remoraEnv(s.dir), s.env...))
 	if err != nil {
 		return nil, "", err
 	}

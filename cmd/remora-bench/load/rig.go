@@ -1,6 +1,7 @@
 package load
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,6 +36,7 @@ func (r *Rig) Close() error { return r.bed.close() }
 // Server is a Remora that a Rig has started.
 type Server struct {
 	Control string // address of its control plane
+	Health  string // address of its health listener; "" = none
 	name    string
 	addr    string
 	proc    *process
@@ -50,16 +52,37 @@ func KeyFile(dir string) string { return filepath.Join(dir, remoraKey) }
 // User returns the name of the n-th user of the traffic.
 func User(n int) string { return fmt.Sprintf("user-%04d", n) }
 
+// Setup is a Remora to be started.
+type Setup struct {
+	Name     string
+	Dir      string   // of its data
+	Binary   string   // "" = that of the Rig
+	LogLevel string   // "" = warn
+	Health   bool     // with a health listener
+	Env      []string // as in [os/exec.Cmd.Env]
+}
+
 // Serve runs `remora serve` over the data in dir, and returns when memory is
 // on.
 func (r *Rig) Serve(ctx context.Context, name, dir string) (*Server, error) {
-	control, err := freeAddress()
-	if err != nil {
+	return r.Start(ctx, Setup{Name: name, Dir: dir})
+}
+
+// Start is Serve for any setup.
+func (r *Rig) Start(ctx context.Context, setup Setup) (*Server, error) {
+	s := &Server{name: setup.Name}
+	var err error
+	if s.Control, err = freeAddress(); err != nil {
 		return nil, err
 	}
-	s := &Server{Control: control, name: name}
+	if setup.Health {
+		if s.Health, err = freeAddress(); err != nil {
+			return nil, err
+		}
+	}
 	s.proc, s.addr, err = r.bed.serveRemora(ctx, remoraSetup{
-		name: name, dir: dir, logLevel: logWarn, upstream: "http://" + r.bed.upstream, control: control,
+		name: s.name, dir: setup.Dir, logLevel: cmp.Or(setup.LogLevel, logWarn), upstream: "http://" + r.bed.upstream,
+		control: s.Control, health: s.Health, binary: setup.Binary, env: setup.Env,
 	})
 	return s, err
 }
