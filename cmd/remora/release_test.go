@@ -115,6 +115,50 @@ func TestReleasePackagesWhatIsThere(t *testing.T) {
 	}
 }
 
+// Chart, components, snippets and compose run the image that a release pushes,
+// and the documentation names no other. The release workflow refuses a tag that
+// is not the chart's version.
+func TestReleaseIsWhatManifestsRun(t *testing.T) {
+	var chart struct {
+		Version    string
+		AppVersion string `yaml:"appVersion"`
+	}
+	if err := yaml.Unmarshal([]byte(readRoot(t, "deploy/helm/remora/Chart.yaml")), &chart); err != nil {
+		t.Fatal(err)
+	}
+	if chart.AppVersion != "v"+chart.Version {
+		t.Errorf("the chart has the version %s, and is for Remora %s", chart.Version, chart.AppVersion)
+	}
+	workflow, release := readRoot(t, ".github/workflows/release.yml"), readRoot(t, ".goreleaser.yaml")
+	for text, want := range map[string]string{
+		workflow: "tags: ghcr.io/${{ github.repository }}:${{ github.ref_name }}\n",
+		release:  "homepage: https://github.com/remora-proxy/remora\n",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is nowhere: the image has another name", want)
+		}
+	}
+	if want := `grep -q "^appVersion: \"$GITHUB_REF_NAME\"" deploy/helm/remora/Chart.yaml`; !strings.Contains(workflow, want) {
+		t.Errorf("the release workflow lacks %q", want)
+	}
+	const name = "ghcr.io/remora-proxy/remora"
+	for file, want := range map[string]string{
+		"deploy/helm/remora/values.yaml":              "\n  repository: " + name + " ",
+		"deploy/kustomize/sidecar/sidecar.yaml":       "image: " + name + ":" + chart.AppVersion + " ",
+		"deploy/kustomize/example/kustomization.yaml": "- name: " + name + " ",
+		"deploy/snippets/native.yaml":                 "image: " + name + ":" + chart.AppVersion + " ",
+		"deploy/snippets/classic.yaml":                "image: " + name + ":" + chart.AppVersion + " ",
+		"deploy/snippets/maintenance.yaml":            "image: " + name + ":" + chart.AppVersion + " ",
+		"deploy/compose/docker-compose.yaml":          "${REMORA_IMAGE:-" + name + ":" + chart.AppVersion + "}",
+		"docs/install.md":                             "image `" + name + "`",
+		"docs/kubernetes.md":                          "`" + name + "`",
+	} {
+		if !strings.Contains(readRoot(t, file), want) {
+			t.Errorf("%s lacks %q", file, want)
+		}
+	}
+}
+
 // The unit runs what the packages install, and gives up what the program does
 // not need.
 func TestUnitIsHardened(t *testing.T) {

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"os"
 	"reflect"
+	"slices"
+	"strings"
 	"testing"
 
 	v1 "k8s.io/api/admissionregistration/v1"
@@ -206,6 +208,49 @@ func TestInjectedRestricted(t *testing.T) {
 			t.Fatal("no sidecar")
 		}
 		restricted(t, name, &got.ObjectMeta, &got.Spec)
+	}
+}
+
+// Pull secrets of the values are added to those of the pod, which it has of its
+// own or of its service account: that one has been admitted before.
+func TestInjectedPullSecrets(t *testing.T) {
+	i := newInjector(t, policyOf(t, "injection-gateway"))
+	for name, c := range map[string]struct{ spec, want string }{
+		"none":             {plain, "registry mirror"},
+		"others":           {plain + `, imagePullSecrets: [{name: own}]`, "own registry mirror"},
+		"the same":         {plain + `, imagePullSecrets: [{name: mirror}, {name: own}]`, "mirror own registry"},
+		"one without name": {plain + `, imagePullSecrets: [{}, {name: own}]`, "own registry mirror"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, matched := i.admit(t, pod(t, "", c.spec))
+			if sidecar, _ := remoraOf(&got.Spec); !matched || sidecar == nil {
+				t.Fatal("no sidecar")
+			}
+			var names []string
+			for _, s := range got.Spec.ImagePullSecrets {
+				if s.Name != "" {
+					names = append(names, s.Name)
+				}
+			}
+			slices.Sort(names)
+			want := strings.Fields(c.want)
+			slices.Sort(want)
+			if !slices.Equal(names, want) {
+				t.Errorf("got %q, want %q", names, want)
+			}
+		})
+	}
+}
+
+// Variables of the sidecar may come from Secrets and ConfigMaps of the namespace.
+func TestInjectedSources(t *testing.T) {
+	got, _ := newInjector(t, policyOf(t, "injection-gateway")).admit(t, pod(t, "", plain))
+	c, _ := remoraOf(&got.Spec)
+	if n := len(c.Env); c.Env[n-1].Name != "REMORA_RECALL_DEADLINE" || c.Env[n-1].ValueFrom.ConfigMapKeyRef.Key != "deadline" {
+		t.Errorf("env ends with %+v", c.Env[n-1])
+	}
+	if len(c.EnvFrom) != 1 || c.EnvFrom[0].SecretRef.Name != "remora-settings" || !*c.EnvFrom[0].SecretRef.Optional {
+		t.Errorf("envFrom is %+v", c.EnvFrom)
 	}
 }
 

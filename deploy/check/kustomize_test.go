@@ -1,6 +1,8 @@
 package check
 
 import (
+	"os"
+	"strings"
 	"testing"
 
 	"sigs.k8s.io/kustomize/api/krusty"
@@ -23,6 +25,43 @@ func build(t *testing.T, dir string) []byte {
 
 // overlays are built by Kustomize: the example, and one with the sidecar only.
 var overlays = map[string]string{"kustomize": "../kustomize/example", "kustomize-sidecar": "testdata/overlay"}
+
+// An fsGroup of the application stays, and a Deployment without one is refused:
+// Remora could not store anything.
+func TestKeepNeedsAGroup(t *testing.T) {
+	group := func(securityContext string) ([]byte, error) {
+		fs := filesys.MakeFsInMemory()
+		for _, file := range []string{"sidecar/kustomization.yaml", "sidecar/sidecar.yaml", "keep/kustomization.yaml", "keep/keep.yaml", "keep/claim.yaml"} {
+			text, err := os.ReadFile("../kustomize/" + file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := fs.WriteFile("/"+file, text); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for file, text := range map[string]string{
+			"kustomization.yaml": "resources: [agent.yaml]\ncomponents: [../sidecar, ../keep]\n",
+			"agent.yaml": "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: agent, labels: {remora.dev/sidecar: 'true'}}\n" +
+				"spec: {template: {spec: {securityContext: " + securityContext + ", containers: [{name: agent, image: a}]}}}\n",
+		} {
+			if err := fs.WriteFile("/overlay/"+file, []byte(text)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		resources, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(fs, "/overlay")
+		if err != nil {
+			return nil, err
+		}
+		return resources.AsYaml()
+	}
+	if text, err := group("{fsGroup: 2000}"); err != nil || !strings.Contains(string(text), "fsGroup: 2000\n") {
+		t.Errorf("%v\n%s", err, text)
+	}
+	if _, err := group("{runAsNonRoot: true}"); err == nil || !strings.Contains(err.Error(), "fsGroup") {
+		t.Errorf("got %v, want an error with fsGroup", err)
+	}
+}
 
 func TestKustomize(t *testing.T) {
 	for name, dir := range overlays {

@@ -39,12 +39,15 @@ var kinds = map[string]map[string][]string{
 	},
 }
 
+// operatorKinds are custom resources of Prometheus's operator, by their plural.
+var operatorKinds = map[string]string{"podmonitors": "PodMonitor", "prometheusrules": "PrometheusRule"}
+
 // oldest returns the oldest version that the manifests of a case are for.
 func oldest(name string) string {
 	switch {
 	case strings.Contains(name, "injection"):
 		return newestVersion
-	case strings.Contains(name, "classic"), strings.HasPrefix(name, "shared"):
+	case strings.Contains(name, "classic"), strings.HasPrefix(name, "shared"), name == "maintenance":
 		return classicVersion
 	default:
 		return nativeVersion
@@ -136,7 +139,7 @@ func TestSchemasRefuse(t *testing.T) {
 }
 
 // With -update the schemas are made again from the specification in the module
-// of Kubernetes, and from the custom resource of Prometheus's operator.
+// of Kubernetes, and from the custom resources of Prometheus's operator.
 func TestSchemasAreMade(t *testing.T) {
 	if !*update {
 		t.Skip("the schemas are made with -update")
@@ -147,7 +150,9 @@ func TestSchemasAreMade(t *testing.T) {
 		for file, groups := range kinds {
 			s.add(t, filepath.Join(dir, "api/openapi-spec/v3", file+"_openapi.json"), groups)
 		}
-		s.addPodMonitor(t, moduleDir(t, operatorModule))
+		for plural, kind := range operatorKinds {
+			s.addCustom(t, moduleDir(t, operatorModule), plural, kind)
+		}
 		s.write(t, version)
 	}
 }
@@ -275,8 +280,8 @@ func (s *schemas) simplifyObject(node map[string]any) any {
 	return out
 }
 
-func (s *schemas) addPodMonitor(t *testing.T, dir string) {
-	text, err := os.ReadFile(filepath.Join(dir, "example/prometheus-operator-crd/monitoring.coreos.com_podmonitors.yaml"))
+func (s *schemas) addCustom(t *testing.T, dir, plural, kind string) {
+	text, err := os.ReadFile(filepath.Join(dir, "example/prometheus-operator-crd/monitoring.coreos.com_"+plural+".yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -292,8 +297,8 @@ func (s *schemas) addPodMonitor(t *testing.T, dir string) {
 	}
 	schema := crd.Spec.Versions[0].Schema.OpenAPIV3Schema
 	schema["properties"].(map[string]any)["metadata"].(map[string]any)["x-kubernetes-preserve-unknown-fields"] = true
-	s.definitions["PodMonitor"] = s.simplify(schema)
-	s.condition("monitoring.coreos.com/v1", "PodMonitor", "PodMonitor")
+	s.definitions[kind] = s.simplify(schema)
+	s.condition("monitoring.coreos.com/v1", kind, kind)
 }
 
 func (s *schemas) write(t *testing.T, version string) {

@@ -3,9 +3,12 @@ package check
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"os"
+	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -162,8 +165,14 @@ func checkRemora(t *testing.T, name string, spec *corev1.PodSpec, c *corev1.Cont
 		}
 		env[e.Name] = e.Value
 	}
-	if env["REMORA_IDENTITY_ANONYMOUS"] != "off" || env["REMORA_HEALTH_LISTEN"] != ":8789" || env["REMORA_STORAGE_KEY_FILE"] == "" {
-		t.Errorf("%s: env is %v", name, env)
+	health := ""
+	for _, p := range c.Ports {
+		if p.Name == "health" {
+			health = fmt.Sprintf(":%d", p.ContainerPort)
+		}
+	}
+	if env["REMORA_IDENTITY_ANONYMOUS"] != "off" || env["REMORA_HEALTH_LISTEN"] != health || env["REMORA_STORAGE_KEY_FILE"] == "" {
+		t.Errorf("%s: the port health is %q, and env %v", name, health, env)
 	}
 	checkVolume(t, name, spec, c, env["REMORA_STORAGE_KEY_FILE"])
 }
@@ -212,6 +221,51 @@ func checkVolume(t *testing.T, name string, spec *corev1.PodSpec, c *corev1.Cont
 			t.Errorf("%s: a volume that is kept is named %s", name, m.Name)
 		case keyFile != "/run/secrets/remora/storage-key":
 			t.Errorf("%s: the key of memory that is kept is in %s", name, keyFile)
+		case spec.SecurityContext == nil || spec.SecurityContext.FSGroup == nil:
+			t.Errorf("%s: no fsGroup makes the key and the volume Remora's", name)
 		}
 	}
+}
+
+// The pod for maintenance has the volume, the key and the image of a shared
+// Remora that is installed as docs/kubernetes.md says.
+func TestMaintenance(t *testing.T) {
+	v := map[string]any{"shape": "shared", "secrets": map[string]any{"storageKey": map[string]any{"existingSecret": "remora"}}}
+	manifests, err := render(loadChart(t), v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	claim := ""
+	for _, u := range documents(t, manifests) {
+		if u.GetKind() == "StatefulSet" {
+			claim = "remora-memory-" + u.GetName() + "-0"
+		}
+	}
+	var shared *corev1.PodSpec
+	for _, p := range pods(t, manifests) {
+		if c, _ := remoraOf(&p.Spec); c != nil {
+			shared = &p.Spec
+		}
+	}
+	text, err := os.ReadFile("../snippets/maintenance.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec := pods(t, text)[0].Spec
+	want, got := &shared.Containers[0], &spec.Containers[0]
+	if got.Image != want.Image || !reflect.DeepEqual(got.VolumeMounts, want.VolumeMounts) {
+		t.Errorf("got %s with %v, Remora has %s with %v", got.Image, got.VolumeMounts, want.Image, want.VolumeMounts)
+	}
+	for _, e := range got.Env {
+		if !slices.Contains(want.Env, e) {
+			t.Errorf("Remora does not have %v", e)
+		}
+	}
+	if len(got.Env) != 2 || spec.Volumes[0].PersistentVolumeClaim.ClaimName != claim {
+		t.Errorf("env is %v, the volume %v; want the claim %s", got.Env, spec.Volumes[0], claim)
+	}
+	if a, b := spec.Volumes[1].Secret.SecretName, shared.Volumes[0].Projected.Sources[0].Secret.Name; a != b {
+		t.Errorf("the key is in the Secret %s, Remora's in %s", a, b)
+	}
+	checkVolume(t, "maintenance", &spec, got, got.Env[1].Value)
 }

@@ -68,6 +68,10 @@ remora-gone-with-the-pod
 {{- if and (eq .Values.shape "shared") (not (or .Values.shared.gateway .Values.shared.proxy)) -}}
 {{- fail "shared: serves nothing without gateway and without proxy" -}}
 {{- end -}}
+{{- $proxy := ternary 8787 (int .Values.sidecar.port) (eq .Values.shape "shared") -}}
+{{- if has (int .Values.health.port) (list $proxy 8788) -}}
+{{- fail (printf "health.port: %d is the port of the proxy or of the control plane" (int .Values.health.port)) -}}
+{{- end -}}
 {{- if eq .Values.memory.mode "gateway" -}}
 {{- if not .Values.gateway.baseUrl -}}{{- fail "gateway.baseUrl: needed with memory.mode gateway" -}}{{- end -}}
 {{- if not (or .Values.gateway.userId .Values.gateway.userFromAnnotation) -}}{{- fail "gateway.userId or gateway.userFromAnnotation: needed with memory.mode gateway" -}}{{- end -}}

@@ -79,6 +79,10 @@ restartPolicy: Always
 {{- end }}
 env:
 {{- include "remora.env" . | nindent 2 }}
+{{- with .Values.envFrom }}
+envFrom:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
 ports:
 {{- if and $shared .Values.shared.proxy }}
   - {containerPort: 8787, name: proxy, protocol: TCP}
@@ -86,7 +90,7 @@ ports:
 {{- if and $shared .Values.shared.gateway }}
   - {containerPort: 8788, name: gateway, protocol: TCP}
 {{- end }}
-  - {containerPort: 8789, name: health, protocol: TCP}
+  - {containerPort: {{ .Values.health.port }}, name: health, protocol: TCP}
 startupProbe:
   {{- include "remora.probe" (dict "path" "/startupz" "times" .Values.probes.startup) | nindent 2 }}
 readinessProbe:
@@ -109,7 +113,7 @@ volumeMounts:
 {{- end }}
 {{- end }}
 
-{{/* remora.env lists the variables. Those of env come last and are not repeated. */}}
+{{/* remora.env lists the variables. Those of env and extraEnv come last and are not repeated. */}}
 {{- define "remora.env" -}}
 {{- $shared := eq .Values.shape "shared" -}}
 {{- $injected := eq .Values.shape "injection" -}}
@@ -125,7 +129,7 @@ volumeMounts:
 {{- $e = append $e (dict "name" "REMORA_LISTEN" "value" (printf "127.0.0.1:%d" (int .Values.sidecar.port))) -}}
 {{- $e = append $e (dict "name" "REMORA_TIMEOUTS_SHUTDOWN" "value" (.Values.sidecar.shutdown | default (ternary "5s" "25s" .Values.sidecar.native))) -}}
 {{- end -}}
-{{- $e = append $e (dict "name" "REMORA_HEALTH_LISTEN" "value" ":8789") -}}
+{{- $e = append $e (dict "name" "REMORA_HEALTH_LISTEN" "value" (printf ":%d" (int .Values.health.port))) -}}
 {{- $e = append $e (dict "name" "REMORA_STORAGE_DIR" "value" "/data/store") -}}
 {{- $e = append $e (dict "name" "REMORA_IDENTITY_ANONYMOUS" "value" .Values.identity.anonymous) -}}
 {{- $tenant := .Values.identity.tenant | default (ternary "shared" "" (and $shared .Values.shared.gateway)) -}}
@@ -159,13 +163,18 @@ volumeMounts:
 {{- $e = append $e (dict "name" "REMORA_STORAGE_KEY_FILE" "value" "/data/store.key") -}}
 {{- end -}}
 {{- end -}}
-{{- $extra := .Values.env -}}
-{{- $all := list -}}
-{{- range $e -}}{{- if not (hasKey $extra .name) -}}{{- $all = append $all . -}}{{- end -}}{{- end -}}
-{{- range $name, $value := $extra -}}
-{{- $all = append $all (dict "name" $name "value" (toString $value)) -}}
+{{- $more := list -}}
+{{- range $name, $value := .Values.env -}}
+{{- $more = append $more (dict "name" $name "value" (toString $value)) -}}
 {{- end -}}
-{{- toYaml $all -}}
+{{- $names := dict -}}
+{{- range concat $more .Values.extraEnv -}}
+{{- if hasKey $names .name -}}{{- fail (printf "extraEnv: %s is set twice" .name) -}}{{- end -}}
+{{- $_ := set $names .name true -}}
+{{- end -}}
+{{- $all := list -}}
+{{- range $e -}}{{- if not (hasKey $names .name) -}}{{- $all = append $all . -}}{{- end -}}{{- end -}}
+{{- toYaml (concat $all $more .Values.extraEnv) -}}
 {{- end }}
 
 {{/* remora.volumes are the pod's volumes of Remora. The shared Remora's memory is a claim template instead. */}}
