@@ -106,7 +106,8 @@ func (s *storer) upsert(ctx context.Context, batch []*item) (err error) {
 		attribute.String("gen_ai.operation.name", spanName), attribute.Int("remora.turns", len(batch))))
 	defer func() {
 		if err != nil {
-			span.SetStatus(codes.Error, "store failed")
+			span.SetAttributes(attribute.String("error.type", errorName(err)))
+			span.SetStatus(codes.Error, "")
 		}
 		span.End()
 	}()
@@ -123,16 +124,19 @@ func (s *storer) upsert(ctx context.Context, batch []*item) (err error) {
 		return err
 	}
 	var writes []storage.Write
+	records := 0
 	for i, it := range batch {
 		o := outcomes[i]
 		if o != added && o != replaced {
 			continue
 		}
 		writes = append(writes, storage.Write{Scope: it.turn.Scope, Turn: it.turn.ID, Memories: episodes[i]})
+		records += len(episodes[i])
 		if !it.attempted {
 			it.attempted, it.effect = true, o
 		}
 	}
+	span.SetAttributes(attribute.Int("gen_ai.memory.record.count", records)) // also if they can't be written, as the convention has it
 	if len(writes) > 0 {
 		if err := s.store.Put(ctx, writes); err != nil {
 			return err
@@ -167,9 +171,19 @@ func (s *storer) upsert(ctx context.Context, batch []*item) (err error) {
 	s.stats.memories.Add(uint64(memories))
 	s.stats.saved.add(memories, time.Now())
 	s.stats.passageBytes.Add(uint64(bytes))
-	span.SetAttributes(attribute.Int("remora.memories", memories), attribute.Int("remora.added", counts[added]),
-		attribute.Int("remora.replaced", counts[replaced]+counts[overtaken]), attribute.Int("remora.unchanged", counts[unchanged]+counts[repeated]))
+	span.SetAttributes(attribute.Int("remora.added", counts[added]), attribute.Int("remora.replaced", counts[replaced]+counts[overtaken]), attribute.Int("remora.unchanged", counts[unchanged]+counts[repeated]))
 	return nil
+}
+
+// errorName names an error without quoting it.
+func errorName(err error) string {
+	switch {
+	case errors.Is(err, storage.ErrUnavailable):
+		return "unavailable"
+	case errors.Is(err, context.Canceled):
+		return "canceled"
+	}
+	return "failed"
 }
 
 // compareAll decides what each turn does to the store, and cuts it into

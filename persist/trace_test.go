@@ -84,7 +84,10 @@ func TestSpans(t *testing.T) {
 		if failed.status != codes.Error || done.status == codes.Error {
 			t.Errorf("status: %v, %v", failed.status, done.status)
 		}
-		for name, want := range map[string]int64{"remora.turns": 2, "remora.memories": 3, "remora.added": 2, "remora.replaced": 0, "remora.unchanged": 0} {
+		if got := failed.attrs["gen_ai.memory.record.count"]; got != 3 || !strings.Contains(failed.text, "error.type=unavailable ") || strings.Contains(done.text, "error.type") {
+			t.Errorf("the failed span has %d records attempted and says %s; the other says %s", got, failed.text, done.text)
+		}
+		for name, want := range map[string]int64{"remora.turns": 2, "gen_ai.memory.record.count": 3, "remora.added": 2, "remora.replaced": 0, "remora.unchanged": 0} {
 			if got := done.attrs[name]; got != want {
 				t.Errorf("%s: got %d, want %d", name, got, want)
 			}

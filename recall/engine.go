@@ -141,7 +141,8 @@ const (
 	attrOperation  = "gen_ai.operation.name"
 	attrConsidered = "remora.recall.considered"
 	attrGated      = "remora.recall.gated"
-	attrReturned   = "gen_ai.memory.result.count"
+	attrReturned   = "gen_ai.memory.record.count"
+	attrError      = "error.type"
 	attrTerms      = "remora.recall.terms"
 	attrLoaded     = "remora.recall.loaded"
 	attrVectors    = "remora.recall.vectors"
@@ -167,7 +168,8 @@ func (e *Engine) Recall(ctx context.Context, req Request) (Result, error) {
 	res, err := e.recall(ctx, &req, start)
 	res.Took = time.Since(start)
 	if err != nil {
-		span.SetStatus(codes.Error, errorName(err))
+		span.SetAttributes(attribute.String(attrError, errorName(err)))
+		span.SetStatus(codes.Error, "")
 		return Result{Took: res.Took}, err
 	}
 	if span.IsRecording() {

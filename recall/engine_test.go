@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -15,6 +16,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
@@ -760,8 +763,17 @@ func TestSpanHasNoContent(t *testing.T) {
 			t.Errorf("content in %s", kv.Key)
 		}
 	}
-	if got[attrReturned] != "1" || got[attrIndexed] != "1" {
+	if got["gen_ai.memory.record.count"] != "1" || got[attrIndexed] != "1" || got["error.type"] != "" {
 		t.Errorf("got %v, want one of one", got)
+	}
+
+	e.Close()
+	if _, err := e.Recall(t.Context(), Request{Scope: storage.Scope{Tenant: "t", App: "a", Project: "p", User: "bob"}, Newest: "zanzibar"}); err == nil {
+		t.Fatal("a closed engine recalls")
+	}
+	failed := rec.Ended()[1]
+	if !slices.Contains(failed.Attributes(), attribute.String("error.type", "unavailable")) || failed.Status().Code != codes.Error {
+		t.Errorf("a failed search has %v, status %v", failed.Attributes(), failed.Status())
 	}
 }
 
