@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"sync"
 	"syscall"
 
@@ -17,6 +18,7 @@ import (
 	"github.com/remora-proxy/remora/cmd/remora/machine"
 	"github.com/remora-proxy/remora/cmd/remora/systemd"
 	"github.com/remora-proxy/remora/cmd/remora/wrap"
+	"github.com/remora-proxy/remora/storage/process"
 )
 
 func serveCommand() command {
@@ -97,12 +99,12 @@ func serve(ctx context.Context, s streams, flags config.Overrides) error {
 	if err := limitMemory(c.MemoryLimit); err != nil {
 		log.Warn("the Go runtime has no memory limit", "error", err)
 	}
-	if err := machine.Temporary(c.Storage.Dir); err != nil {
-		log.Warn("there is no place for temporary files", "error", err)
-	}
 	remora, err := newSystemOn(sockets, c, log, telemetry)
 	if err != nil {
 		return err
+	}
+	if err := placeTemporary(c.Storage.Dir); err != nil { // after the addresses are ours
+		log.Warn("there is no place for temporary files", "error", err)
 	}
 	remora.announce()
 	remora.offerPage(s.out, s.getenv)
@@ -129,4 +131,26 @@ func serve(ctx context.Context, s streams, flags config.Overrides) error {
 	err = remora.run(ctx)
 	remora.farewell(err)
 	return err
+}
+
+// placeTemporary is machine.Temporary, but where a Remora runs with the same
+// data directory, it empties nothing: imports to that one may be in progress.
+func placeTemporary(dir string) error {
+	running, err := process.Dial(dir, process.FrontSocket, readBuild().String())
+	if err != nil {
+		return machine.Temporary(dir)
+	}
+	defer func() { _ = running.Close() }()
+	probe, err := os.MkdirTemp("", "remora-")
+	if err == nil {
+		return os.Remove(probe)
+	}
+	own, err := filepath.Abs(filepath.Join(dir, "tmp"))
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(own, 0o700); err != nil {
+		return err
+	}
+	return os.Setenv("TMPDIR", own) // there are sockets on Unix only
 }

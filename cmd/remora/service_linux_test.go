@@ -1,11 +1,14 @@
 package main
 
 import (
+	"errors"
+	"io/fs"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -13,6 +16,7 @@ import (
 
 	"github.com/remora-proxy/remora/proxy/listener"
 	"github.com/remora-proxy/remora/proxy/proxytest"
+	"github.com/remora-proxy/remora/storage/process"
 )
 
 // TestReloadsAtHangup: a SIGHUP without a terminal that was closed has the
@@ -161,5 +165,58 @@ func TestSystemd(t *testing.T) {
 	}
 	if err := s.cmd.Wait(); err != nil {
 		t.Errorf("it ended with %v", err)
+	}
+}
+
+// TestSecondServe starts a Remora whose temporary files are in its data
+// directory, and then others with the same one, on its address and on another.
+// They leave the files alone; the next one alone empties the directory.
+func TestSecondServe(t *testing.T) {
+	var args, env []string
+	prepare := func(c *exec.Cmd) {
+		if args == nil {
+			args, env = c.Args, append(c.Env, "REMORA_STORAGE_ISOLATION=inline", "REMORA_API_LISTEN=off", "TMPDIR="+t.TempDir()+"/none")
+		}
+		c.Args, c.Env = slices.Clone(args), env
+	}
+	first := startServeWith(t, &proxytest.LLM{}, prepare)
+	data := args[len(args)-1]
+	kept := filepath.Join(data, "tmp", "remora-import-1")
+	eventually(t, "the place for temporary files", func() bool { return os.WriteFile(kept, nil, 0o600) == nil })
+	eventually(t, "the first answers commands", func() bool {
+		running, err := process.Dial(data, process.FrontSocket, readBuild().String())
+		if err != nil {
+			return false
+		}
+		return running.Close() == nil
+	})
+	at := slices.Index(args, "--listen") + 1
+	same := &exec.Cmd{Path: first.cmd.Path, Args: slices.Clone(args), Env: env}
+	same.Args[at] = strings.TrimPrefix(first.url, "http://")
+	if out, err := same.CombinedOutput(); err == nil || !strings.Contains(string(out), "is another Remora running?") {
+		t.Errorf("on the same address: %v, %s", err, out)
+	}
+	if _, err := os.Stat(kept); err != nil {
+		t.Errorf("on the same address: %v", err)
+	}
+	other := startServeWith(t, &proxytest.LLM{}, prepare)
+	if code, err := other.ask(http.DefaultClient); err != nil || code != http.StatusOK {
+		t.Errorf("on another address: code %d, %v", code, err)
+	}
+	if _, err := os.Stat(kept); err != nil {
+		t.Errorf("on another address: %v", err)
+	}
+	for _, s := range []*served{other, first} {
+		s.signal(syscall.SIGTERM)
+		if err := s.cmd.Wait(); err != nil {
+			t.Errorf("it ended with %v", err)
+		}
+	}
+	next := startServeWith(t, &proxytest.LLM{}, prepare)
+	if code, err := next.ask(http.DefaultClient); err != nil || code != http.StatusOK {
+		t.Errorf("after both: code %d, %v", code, err)
+	}
+	if _, err := os.Stat(kept); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("after both, the directory is not emptied: %v", err)
 	}
 }
