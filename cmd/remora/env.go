@@ -303,7 +303,7 @@ func tellOfRunning(ctx context.Context, out io.Writer, c config.Config, flags *c
 		fmt.Fprintf(out, "remora: one runs at %s already: %s of this command does not change it\n", c.Server.Listen, strings.Join(given, ", "))
 	}
 	if process.Supported && !serves(ctx, c) {
-		fmt.Fprintf(out, "remora: the one at %s does not answer for the data directory %s: it may use another\n", c.Server.Listen, c.Storage.Dir)
+		fmt.Fprintf(out, "remora: the one at %s does not answer for the data directory %s: it may use another, or be that of another user, who then sees what this agent sends\n", c.Server.Listen, c.Storage.Dir)
 	}
 }
 
@@ -339,16 +339,14 @@ func sameAddress(a, b string) bool {
 // wrapDirectory returns where the locks and logs of Remoras in the background
 // are. It makes the directory.
 func wrapDirectory(c config.Config) (string, error) {
-	dir, err := os.UserCacheDir()
-	if err != nil {
-		dir = c.Storage.Dir
-	} else {
-		dir = filepath.Join(dir, "remora")
+	if cache, err := os.UserCacheDir(); err == nil {
+		dir := filepath.Join(cache, "remora")
+		return dir, wrap.MakeDirectory(dir)
 	}
-	if dir == "" {
+	if c.Storage.Dir == "" {
 		return "", errors.New("no home directory to keep the log of Remora in")
 	}
-	return dir, os.MkdirAll(dir, 0o700)
+	return c.Storage.Dir, os.MkdirAll(c.Storage.Dir, 0o700)
 }
 
 // maxOffered is how many agents the first start offers lines for.

@@ -161,11 +161,14 @@ func Hold(ctx context.Context, path string) (release func(), err error) {
 // log, and returns once alive returns nil. The process outlives this one, and
 // has only those of its variables that a Remora reads.
 func Start(ctx context.Context, server *exec.Cmd, log string, alive func(context.Context) error) error {
-	f, err := os.OpenFile(log, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|os.O_APPEND, 0o600)
+	f, err := openOwn(log, os.O_WRONLY|os.O_APPEND)
 	if err != nil {
 		return fmt.Errorf("open the log of Remora: %w", err)
 	}
 	defer f.Close()
+	if err := f.Truncate(0); err != nil {
+		return fmt.Errorf("empty the log of Remora: %w", err)
+	}
 	server.Stdout, server.Stderr = f, f
 	server.Env = slices.DeleteFunc(server.Env, func(kv string) bool { return !handedOn(kv) })
 	detach(server)

@@ -169,3 +169,66 @@ func TestStartFails(t *testing.T) {
 		t.Errorf("another one answers: %v", err)
 	}
 }
+
+// What a Remora in the background writes and is held by is its user's alone, and
+// a link in its place is not followed.
+func TestOwnFiles(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("no modes and no sh")
+	}
+	dir := filepath.Join(t.TempDir(), "cache", "remora")
+	for range 2 {
+		if err := MakeDirectory(dir); err != nil {
+			t.Fatal(err)
+		}
+		if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o700 {
+			t.Fatalf("mode %v, %v", info.Mode(), err)
+		}
+		if err := os.Chmod(dir, 0o777); err != nil {
+			t.Fatal(err)
+		}
+	}
+	log, lock, other := filepath.Join(dir, "log"), filepath.Join(dir, "lock"), filepath.Join(dir, "other")
+	for _, file := range []string{log, lock, other} {
+		if err := os.WriteFile(file, []byte("kept"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(file, 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	start := func() error {
+		return Start(t.Context(), exec.Command("sh", "-c", "exit 0"), log, func(context.Context) error { return nil })
+	}
+	if err := start(); err != nil {
+		t.Fatal(err)
+	}
+	release, err := Hold(t.Context(), lock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	release()
+	for _, file := range []string{log, lock} {
+		if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("mode %v, %v", info.Mode(), err)
+		}
+		if err := errors.Join(os.Remove(file), os.Symlink(other, file)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := start(); err == nil {
+		t.Error("a link in place of the log is followed")
+	}
+	if _, err := Hold(t.Context(), lock); err == nil {
+		t.Error("a link in place of the lock is followed")
+	}
+	if text, err := os.ReadFile(other); err != nil || string(text) != "kept" {
+		t.Errorf("another file has %q, %v", text, err)
+	}
+	if err := errors.Join(os.Remove(log), os.Mkdir(log, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	if err := start(); err == nil {
+		t.Error("a directory in place of the log")
+	}
+}

@@ -4,6 +4,7 @@ package wrap
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"syscall"
@@ -34,7 +35,7 @@ func lockShared(path string) (release func(), err error) { return lock(path, sys
 func lockAlone(path string) (release func(), err error) { return lock(path, syscall.LOCK_EX) }
 
 func lock(path string, how int) (release func(), err error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	f, err := openOwn(path, os.O_RDWR)
 	if err != nil {
 		return nil, err
 	}
@@ -49,4 +50,37 @@ func lock(path string, how int) (release func(), err error) {
 		}
 		return nil, errors.Join(err, f.Close())
 	}
+}
+
+// MakeDirectory makes a directory that is this user's alone, or makes one that
+// exists so.
+func MakeDirectory(path string) error {
+	if err := os.MkdirAll(path, 0o700); err != nil {
+		return err
+	}
+	info, err := os.Stat(path)
+	if err != nil || info.Mode().Perm()&0o077 == 0 {
+		return err
+	}
+	return os.Chmod(path, 0o700)
+}
+
+// openOwn opens a regular file that is this user's alone, and makes it if it is
+// missing. It follows no link in place of the file.
+func openOwn(path string, flags int) (*os.File, error) {
+	f, err := os.OpenFile(path, flags|os.O_CREATE|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	switch {
+	case err == nil && !info.Mode().IsRegular():
+		err = fmt.Errorf("%s is not a regular file", path)
+	case err == nil && info.Mode().Perm()&0o077 != 0:
+		err = f.Chmod(0o600)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
 }

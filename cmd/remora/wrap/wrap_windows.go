@@ -46,3 +46,11 @@ func lockShared(path string) (release func(), err error) { return open(path, sys
 
 // lockAlone returns nil if somebody holds the lock.
 func lockAlone(path string) (release func(), err error) { return open(path, 0) }
+
+// MakeDirectory makes a directory, which inherits the rights of its parent.
+func MakeDirectory(path string) error { return os.MkdirAll(path, 0o700) }
+
+// openOwn opens a file, and makes it if it is missing.
+func openOwn(path string, flags int) (*os.File, error) {
+	return os.OpenFile(path, flags|os.O_CREATE, 0o600)
+}
