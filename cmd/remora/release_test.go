@@ -145,6 +145,7 @@ func TestReleaseIsWhatManifestsRun(t *testing.T) {
 	for file, want := range map[string]string{
 		"deploy/helm/remora/values.yaml":              "\n  repository: " + name + " ",
 		"deploy/kustomize/sidecar/sidecar.yaml":       "image: " + name + ":" + chart.AppVersion + " ",
+		"deploy/kustomize/shared/remora.yaml":         "image: " + name + ":" + chart.AppVersion + " ",
 		"deploy/kustomize/example/kustomization.yaml": "- name: " + name + " ",
 		"deploy/snippets/native.yaml":                 "image: " + name + ":" + chart.AppVersion + " ",
 		"deploy/snippets/classic.yaml":                "image: " + name + ":" + chart.AppVersion + " ",

@@ -2,9 +2,11 @@ package check
 
 import (
 	"os"
+	"reflect"
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 )
@@ -23,8 +25,12 @@ func build(t *testing.T, dir string) []byte {
 	return text
 }
 
-// overlays are built by Kustomize: the example, and one with the sidecar only.
-var overlays = map[string]string{"kustomize": "../kustomize/example", "kustomize-sidecar": "testdata/overlay"}
+// overlays are built by Kustomize: the examples, one with the sidecar only, and
+// one with a classic container.
+var overlays = map[string]string{
+	"kustomize": "../kustomize/example", "kustomize-job": "../kustomize/job", "kustomize-shared": "../kustomize/shared",
+	"kustomize-sidecar": "testdata/overlay", "kustomize-classic": "testdata/classic",
+}
 
 // An fsGroup of the application stays, and a Deployment without one is refused:
 // Remora could not store anything.
@@ -66,5 +72,34 @@ func TestKeepNeedsAGroup(t *testing.T) {
 func TestKustomize(t *testing.T) {
 	for name, dir := range overlays {
 		t.Run(name, func(t *testing.T) { compareGolden(t, name, build(t, dir)) })
+	}
+}
+
+// Without Helm a shared Remora is the one that the chart makes.
+func TestSharedIsTheCharts(t *testing.T) {
+	existing := map[string]any{"existingSecret": "remora"}
+	v := map[string]any{"shape": "shared", "secrets": map[string]any{"storageKey": existing, "adminToken": existing}}
+	rendered, err := render(loadChart(t), v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	specs := func(manifests []byte) map[string]any {
+		all := map[string]any{}
+		for _, u := range documents(t, manifests) {
+			if u.GetKind() != "Pod" { // of helm test
+				unstructured.RemoveNestedField(u.Object, "spec", "template", "metadata") // what Helm says of itself
+				all[u.GetKind()+" "+u.GetName()] = u.Object["spec"]
+			}
+		}
+		return all
+	}
+	want, got := specs(rendered), specs(build(t, "../kustomize/shared"))
+	if len(got) != len(want) {
+		t.Errorf("got %d objects, the chart makes %d", len(got), len(want))
+	}
+	for name := range want {
+		if !reflect.DeepEqual(got[name], want[name]) {
+			t.Errorf("%s is\n%v, the chart's\n%v", name, got[name], want[name])
+		}
 	}
 }

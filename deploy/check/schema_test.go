@@ -47,7 +47,7 @@ func oldest(name string) string {
 	switch {
 	case strings.Contains(name, "injection"):
 		return newestVersion
-	case strings.Contains(name, "classic"), strings.HasPrefix(name, "shared"), name == "maintenance":
+	case strings.Contains(name, "classic"), strings.Contains(name, "shared"), name == "maintenance":
 		return classicVersion
 	default:
 		return nativeVersion
