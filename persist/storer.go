@@ -8,19 +8,17 @@ import (
 	"slices"
 	"time"
 
-	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/remora-proxy/remora/background"
 	"github.com/remora-proxy/remora/persist/facts"
 	"github.com/remora-proxy/remora/storage"
+	"github.com/remora-proxy/remora/telemetry"
 )
 
-const (
-	tracerName = "github.com/remora-proxy/remora/persist"
-	spanName   = "upsert_memory"
-)
+// tracerName is the name of the instrumentation.
+const tracerName = "github.com/remora-proxy/remora/persist"
 
 // storer makes memories of durable turns: Put, then the index, then spool
 // records are deleted. Each step can be repeated after a crash or an error.
@@ -102,11 +100,11 @@ func (s *storer) upsert(ctx context.Context, batch []*item) (err error) {
 		return err
 	}
 	defer s.passages.unlock()
-	ctx, span := s.tracer.Start(ctx, spanName, trace.WithAttributes(
-		attribute.String("gen_ai.operation.name", spanName), attribute.Int("remora.turns", len(batch))))
+	ctx, span := s.tracer.Start(ctx, telemetry.SpanUpsert, trace.WithAttributes(
+		telemetry.AttrOperation.String(telemetry.SpanUpsert), telemetry.AttrTurns.Int(len(batch))))
 	defer func() {
 		if err != nil {
-			span.SetAttributes(attribute.String("error.type", errorName(err)))
+			span.SetAttributes(telemetry.AttrError.String(errorName(err)))
 			span.SetStatus(codes.Error, "")
 		}
 		span.End()
@@ -136,7 +134,7 @@ func (s *storer) upsert(ctx context.Context, batch []*item) (err error) {
 			it.attempted, it.effect = true, o
 		}
 	}
-	span.SetAttributes(attribute.Int("gen_ai.memory.record.count", records)) // also if they can't be written, as the convention has it
+	span.SetAttributes(telemetry.AttrRecords.Int(records)) // also if they can't be written, as the convention has it
 	if len(writes) > 0 {
 		if err := s.store.Put(ctx, writes); err != nil {
 			return err
@@ -171,7 +169,8 @@ func (s *storer) upsert(ctx context.Context, batch []*item) (err error) {
 	s.stats.memories.Add(uint64(memories))
 	s.stats.saved.add(memories, time.Now())
 	s.stats.passageBytes.Add(uint64(bytes))
-	span.SetAttributes(attribute.Int("remora.added", counts[added]), attribute.Int("remora.replaced", counts[replaced]+counts[overtaken]), attribute.Int("remora.unchanged", counts[unchanged]+counts[repeated]))
+	span.SetAttributes(telemetry.AttrAdded.Int(counts[added]), telemetry.AttrReplaced.Int(counts[replaced]+counts[overtaken]),
+		telemetry.AttrUnchanged.Int(counts[unchanged]+counts[repeated]))
 	return nil
 }
 

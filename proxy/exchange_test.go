@@ -27,6 +27,7 @@ import (
 	"github.com/remora-proxy/remora/proxy/identity"
 	"github.com/remora-proxy/remora/proxy/listener"
 	"github.com/remora-proxy/remora/recall/fence"
+	"github.com/remora-proxy/remora/telemetry"
 )
 
 // encoders write every content encoding that is read here.
@@ -287,12 +288,12 @@ func TestExchangeSpan(t *testing.T) {
 	for _, a := range s.Attributes {
 		got[a.Key] = a.Value.String()
 	}
-	host := got[attrServerAddress]
-	delete(got, attrServerPort)
+	host := got[telemetry.AttrServerAddress]
+	delete(got, telemetry.AttrServerPort)
 	want := map[attribute.Key]string{
-		attrOperation: "chat", attrProvider: "mock", attrServerAddress: host, attrRequestModel: "m", attrResponseModel: "m",
-		attrResponseID: "c1", attrFinish: `["stop"]`, attrInputTokens: "7", attrOutputTokens: "2",
-		attrHTTPStatus: "200", attrStatus: "injected", attrMemories: "1",
+		telemetry.AttrOperation: "chat", telemetry.AttrProvider: "mock", telemetry.AttrServerAddress: host, telemetry.AttrModel: "m", telemetry.AttrResponseModel: "m",
+		telemetry.AttrResponseID: "c1", telemetry.AttrFinishReasons: `["stop"]`, telemetry.AttrInputTokens: "7", telemetry.AttrOutputTokens: "2",
+		telemetry.AttrHTTPStatus: "200", telemetry.AttrStatus: "injected", telemetry.AttrMemories: "1",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("attributes (-want +got):\n%s", diff)
@@ -313,7 +314,7 @@ func TestExchangeSpan(t *testing.T) {
 			t.Errorf("span %q without a model", s.Name)
 		}
 		for _, a := range s.Attributes {
-			if a.Key == attrRequestModel {
+			if a.Key == telemetry.AttrModel {
 				t.Error("a model that was not named")
 			}
 		}
@@ -508,7 +509,7 @@ func TestReportedErrorsAreFailures(t *testing.T) {
 			if len(spans) != 1 {
 				t.Fatalf("%d spans, want 1", len(spans))
 			}
-			if got := spanAttribute(spans[0], attrErrorType); got != answer.want {
+			if got := spanAttribute(spans[0], telemetry.AttrError); got != answer.want {
 				t.Errorf("error.type %q, want %q", got, answer.want)
 			}
 		})
@@ -544,7 +545,7 @@ func TestShownTokens(t *testing.T) {
 		if len(spans) != 1 {
 			t.Fatalf("%d spans, want 1", len(spans))
 		}
-		if id, finish := spanAttribute(spans[0], attrResponseID), spanAttribute(spans[0], attrFinish); id != c.wantID || finish != c.wantFinish {
+		if id, finish := spanAttribute(spans[0], telemetry.AttrResponseID), spanAttribute(spans[0], telemetry.AttrFinishReasons); id != c.wantID || finish != c.wantFinish {
 			t.Errorf("%.20q, %.30q: shown as %.20q, %.30q; want %.20q, %.30q", c.id, c.finish, id, finish, c.wantID, c.wantFinish)
 		}
 	}
@@ -557,7 +558,7 @@ func TestShownTokens(t *testing.T) {
 	r.post(fmt.Sprintf(`{"model":%q,"messages":[{"role":"user","content":"q"}]}`, long))
 	r.settle()
 	for _, s := range exporter.GetSpans() {
-		if s.Name != "chat" || spanAttribute(s, attrRequestModel) != "" || spanAttribute(s, attrResponseModel) != "" {
+		if s.Name != "chat" || spanAttribute(s, telemetry.AttrModel) != "" || spanAttribute(s, telemetry.AttrResponseModel) != "" {
 			t.Errorf("a model of %d bytes is shown", len(long))
 		}
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/remora-proxy/remora/proxy/identity"
 	"github.com/remora-proxy/remora/recall/fence"
+	"github.com/remora-proxy/remora/telemetry"
 )
 
 func messagesRig(t *testing.T, opts ...rigOption) *rig {
@@ -252,7 +253,7 @@ func TestMessagesUsage(t *testing.T) {
 			got[a.Key] = a.Value.AsInt64()
 		}
 	}
-	for key, want := range map[attribute.Key]int64{attrInputTokens: 127, attrOutputTokens: 2, attrCachedTokens: 100, attrWrittenTokens: 20} {
+	for key, want := range map[attribute.Key]int64{telemetry.AttrInputTokens: 127, telemetry.AttrOutputTokens: 2, telemetry.AttrCachedTokens: 100, telemetry.AttrWrittenTokens: 20} {
 		if got[key] != want {
 			t.Errorf("%s is %d, want %d", key, got[key], want)
 		}

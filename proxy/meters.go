@@ -67,7 +67,7 @@ func (m *meters) attributes(s *exchangeSpan, failure, token string) metric.Measu
 	if ok {
 		return known
 	}
-	attrs := []attribute.KeyValue{telemetry.AttrOperation.String("chat"), telemetry.AttrProvider.String(key.provider)}
+	attrs := []attribute.KeyValue{telemetry.AttrOperation.String(telemetry.SpanChat), telemetry.AttrProvider.String(key.provider)}
 	for _, a := range [...]struct {
 		key   attribute.Key
 		value string

@@ -15,30 +15,10 @@ import (
 	"go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/remora-proxy/remora/proxy/dialect"
+	"github.com/remora-proxy/remora/telemetry"
 )
 
 const instrumentation = "github.com/remora-proxy/remora/proxy"
-
-// Attributes of the exchange span. Those with gen_ai are from the GenAI
-// semantic conventions. None holds content.
-const (
-	attrOperation     = attribute.Key("gen_ai.operation.name")
-	attrProvider      = attribute.Key("gen_ai.provider.name")
-	attrRequestModel  = attribute.Key("gen_ai.request.model")
-	attrResponseModel = attribute.Key("gen_ai.response.model")
-	attrResponseID    = attribute.Key("gen_ai.response.id")
-	attrFinish        = attribute.Key("gen_ai.response.finish_reasons")
-	attrInputTokens   = attribute.Key("gen_ai.usage.input_tokens")
-	attrOutputTokens  = attribute.Key("gen_ai.usage.output_tokens")
-	attrCachedTokens  = attribute.Key("gen_ai.usage.cache_read.input_tokens")
-	attrWrittenTokens = attribute.Key("gen_ai.usage.cache_creation.input_tokens")
-	attrServerAddress = attribute.Key("server.address")
-	attrServerPort    = attribute.Key("server.port")
-	attrHTTPStatus    = attribute.Key("http.response.status_code")
-	attrErrorType     = attribute.Key("error.type")
-	attrStatus        = attribute.Key("remora.status")
-	attrMemories      = attribute.Key("remora.memories")
-)
 
 // exchangeSpan is the span of one exchange, and what is measured of it. Its
 // methods accept a nil receiver: neither traced nor measured.
@@ -59,7 +39,7 @@ func (c *call) startSpan() {
 	span := trace.Span(noop.Span{})
 	if c.h.tracer != nil {
 		carrier := propagation.HeaderCarrier(c.r.Header)
-		c.ctx, span = c.h.tracer.Start(c.h.w3c.Extract(c.r.Context(), carrier), "chat", trace.WithSpanKind(trace.SpanKindClient), trace.WithTimestamp(c.start))
+		c.ctx, span = c.h.tracer.Start(c.h.w3c.Extract(c.r.Context(), carrier), telemetry.SpanChat, trace.WithSpanKind(trace.SpanKindClient), trace.WithTimestamp(c.start))
 		if span.IsRecording() && c.r.Header.Get("Traceparent") != "" {
 			c.h.w3c.Inject(c.ctx, carrier)
 		}
@@ -69,7 +49,7 @@ func (c *call) startSpan() {
 	}
 	c.trace = &exchangeSpan{span: span, meters: c.h.meters, start: c.start, provider: c.up.Name, redact: c.h.deps.Redact}
 	if span.IsRecording() {
-		attrs := []attribute.KeyValue{attrOperation.String("chat"), attrProvider.String(c.up.Name)}
+		attrs := []attribute.KeyValue{telemetry.AttrOperation.String(telemetry.SpanChat), telemetry.AttrProvider.String(c.up.Name)}
 		span.SetAttributes(append(attrs, serverAttrs(c.up.URL)...)...)
 	}
 }
@@ -82,7 +62,7 @@ func serverAttrs(u *url.URL) []attribute.KeyValue {
 	if p, err := strconv.Atoi(u.Port()); err == nil {
 		port = p
 	}
-	return []attribute.KeyValue{attrServerAddress.String(u.Hostname()), attrServerPort.Int(port)}
+	return []attribute.KeyValue{telemetry.AttrServerAddress.String(u.Hostname()), telemetry.AttrServerPort.Int(port)}
 }
 
 func (s *exchangeSpan) model(model string) {
@@ -96,8 +76,8 @@ func (s *exchangeSpan) model(model string) {
 	if model = s.shown(model); model == "" {
 		return
 	}
-	s.span.SetName("chat " + model)
-	s.span.SetAttributes(attrRequestModel.String(model))
+	s.span.SetName(telemetry.SpanChat + " " + model)
+	s.span.SetAttributes(telemetry.AttrModel.String(model))
 }
 
 // shown returns what may be shown of a text that clients and upstreams choose.
@@ -134,7 +114,7 @@ func (s *exchangeSpan) memory(status Status, memories int) {
 	if s == nil || !s.span.IsRecording() {
 		return
 	}
-	s.span.SetAttributes(attrStatus.String(string(status)), attrMemories.Int(memories))
+	s.span.SetAttributes(telemetry.AttrStatus.String(string(status)), telemetry.AttrMemories.Int(memories))
 }
 
 func (s *exchangeSpan) answered(code int) {
@@ -142,7 +122,7 @@ func (s *exchangeSpan) answered(code int) {
 		return
 	}
 	if s.span.IsRecording() {
-		s.span.SetAttributes(attrHTTPStatus.Int(code))
+		s.span.SetAttributes(telemetry.AttrHTTPStatus.Int(code))
 	}
 	if s.accepted = code < http.StatusBadRequest; !s.accepted {
 		s.failed(strconv.Itoa(code))
@@ -156,7 +136,7 @@ func (s *exchangeSpan) failed(class string) {
 	}
 	s.failure = class
 	if s.span.IsRecording() {
-		s.span.SetAttributes(attrErrorType.String(class))
+		s.span.SetAttributes(telemetry.AttrError.String(class))
 		s.span.SetStatus(codes.Error, "")
 	}
 }
@@ -200,21 +180,21 @@ func (s *exchangeSpan) reply(r dialect.Reply) {
 	for _, a := range [...]struct {
 		key   attribute.Key
 		value string
-	}{{attrResponseModel, s.shown(r.Model)}, {attrResponseID, s.shownToken(r.ID, maxShown)}} {
+	}{{telemetry.AttrResponseModel, s.shown(r.Model)}, {telemetry.AttrResponseID, s.shownToken(r.ID, maxShown)}} {
 		if a.value != "" {
 			s.span.SetAttributes(a.key.String(a.value))
 		}
 	}
 	if finish := s.shownToken(r.Finish, maxShownFinish); finish != "" {
-		s.span.SetAttributes(attrFinish.StringSlice([]string{finish}))
+		s.span.SetAttributes(telemetry.AttrFinishReasons.StringSlice([]string{finish}))
 	}
 	if u := r.Usage; u != (dialect.Usage{}) {
-		s.span.SetAttributes(attrInputTokens.Int64(u.Input), attrOutputTokens.Int64(u.Output))
+		s.span.SetAttributes(telemetry.AttrInputTokens.Int64(u.Input), telemetry.AttrOutputTokens.Int64(u.Output))
 		if u.Cached > 0 {
-			s.span.SetAttributes(attrCachedTokens.Int64(u.Cached))
+			s.span.SetAttributes(telemetry.AttrCachedTokens.Int64(u.Cached))
 		}
 		if u.Written > 0 {
-			s.span.SetAttributes(attrWrittenTokens.Int64(u.Written))
+			s.span.SetAttributes(telemetry.AttrWrittenTokens.Int64(u.Written))
 		}
 	}
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/remora-proxy/remora/proxy/dialect"
 	"github.com/remora-proxy/remora/proxy/httpclient"
 	"github.com/remora-proxy/remora/proxy/identity"
+	"github.com/remora-proxy/remora/telemetry"
 )
 
 // socketRig is a Handler between a WebSocket client and an upstream that
@@ -495,7 +496,7 @@ func TestSocketErrorsAreFailures(t *testing.T) {
 		if len(spans) != i+1 {
 			t.Fatalf("answer %d: %d spans", i, len(spans))
 		}
-		if got := spanAttribute(spans[i], attrErrorType); got != want {
+		if got := spanAttribute(spans[i], telemetry.AttrError); got != want {
 			t.Errorf("answer %d: error.type %q, want %q", i, got, want)
 		}
 	}

@@ -10,11 +10,11 @@ import (
 	"sync"
 	"time"
 
-	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/remora-proxy/remora/storage"
+	"github.com/remora-proxy/remora/telemetry"
 	"github.com/remora-proxy/remora/text"
 )
 
@@ -58,7 +58,7 @@ func New(cfg Config, src Source, log *slog.Logger, tp trace.TracerProvider) *Eng
 	e := &Engine{cfg: cfg, analyzer: text.NewAnalyzer(cachedWords), tasks: newTasks()}
 	if tp != nil {
 		e.tracer = tp.Tracer(tracerName)
-		e.spanned = []trace.SpanStartOption{trace.WithAttributes(attribute.String(attrOperation, spanSearch))}
+		e.spanned = []trace.SpanStartOption{trace.WithAttributes(telemetry.AttrOperation.String(telemetry.SpanSearch))}
 	}
 	e.searcher = newSearcher(&e.cfg.SearchConfig, e.analyzer)
 	e.works.New = func() any { return new(workspace) }
@@ -132,22 +132,8 @@ func (e *Engine) Stats() Stats {
 	return s
 }
 
-// Names of the span and its attributes. None contains any text.
-const (
-	tracerName = "github.com/remora-proxy/remora/recall"
-
-	spanSearch = "search_memory"
-
-	attrOperation  = "gen_ai.operation.name"
-	attrConsidered = "remora.recall.considered"
-	attrGated      = "remora.recall.gated"
-	attrReturned   = "gen_ai.memory.record.count"
-	attrError      = "error.type"
-	attrTerms      = "remora.recall.terms"
-	attrLoaded     = "remora.recall.loaded"
-	attrVectors    = "remora.recall.vectors"
-	attrIndexed    = "remora.recall.indexed"
-)
+// tracerName is the name of the instrumentation.
+const tracerName = "github.com/remora-proxy/remora/recall"
 
 // Recall finds the memories that are relevant to a request, best first. It
 // returns ErrTimeout if the deadline passes first, and an error that wraps
@@ -163,18 +149,18 @@ func (e *Engine) Recall(ctx context.Context, req Request) (Result, error) {
 		res.Took = time.Since(start)
 		return res, err
 	}
-	ctx, span := e.tracer.Start(ctx, spanSearch, e.spanned...)
+	ctx, span := e.tracer.Start(ctx, telemetry.SpanSearch, e.spanned...)
 	defer span.End()
 	res, err := e.recall(ctx, &req, start)
 	res.Took = time.Since(start)
 	if err != nil {
-		span.SetAttributes(attribute.String(attrError, errorName(err)))
+		span.SetAttributes(telemetry.AttrError.String(errorName(err)))
 		span.SetStatus(codes.Error, "")
 		return Result{Took: res.Took}, err
 	}
 	if span.IsRecording() {
-		span.SetAttributes(attribute.Int(attrReturned, len(res.Memories)), attribute.Int(attrConsidered, res.Considered),
-			attribute.Int(attrGated, res.Gated))
+		span.SetAttributes(telemetry.AttrRecords.Int(len(res.Memories)), telemetry.AttrConsidered.Int(res.Considered),
+			telemetry.AttrGated.Int(res.Gated))
 	}
 	return res, nil
 }
@@ -208,7 +194,7 @@ func (e *Engine) recall(ctx context.Context, req *Request, start time.Time) (Res
 		defer cancel()
 	}
 	if e.tracer != nil {
-		trace.SpanFromContext(ctx).SetAttributes(attribute.Bool(attrLoaded, warm))
+		trace.SpanFromContext(ctx).SetAttributes(telemetry.AttrLoaded.Bool(warm))
 	}
 	var err error
 	if !warm {
@@ -252,7 +238,7 @@ func (e *Engine) searchSlot(ctx context.Context, s *slot, req *Request, v *vecto
 	}
 	res, err = e.searcher.search(ctx, s.ix, req, like)
 	if e.tracer != nil {
-		trace.SpanFromContext(ctx).SetAttributes(attribute.Int(attrIndexed, s.ix.liveMems), attribute.Int(attrTerms, res.Terms))
+		trace.SpanFromContext(ctx).SetAttributes(telemetry.AttrIndexed.Int(s.ix.liveMems), telemetry.AttrTerms.Int(res.Terms))
 	}
 	return res, true, err
 }

@@ -763,7 +763,7 @@ func TestSpanHasNoContent(t *testing.T) {
 			t.Errorf("content in %s", kv.Key)
 		}
 	}
-	if got["gen_ai.memory.record.count"] != "1" || got[attrIndexed] != "1" || got["error.type"] != "" {
+	if got["gen_ai.memory.record.count"] != "1" || got["remora.recall.indexed"] != "1" || got["error.type"] != "" {
 		t.Errorf("got %v, want one of one", got)
 	}
 

@@ -6,11 +6,11 @@ import (
 	"strings"
 	"time"
 
-	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/remora-proxy/remora/recall/query"
 	"github.com/remora-proxy/remora/recall/vector"
+	"github.com/remora-proxy/remora/telemetry"
 )
 
 // vectorQuery is the embedding of one request's query, which is made while
@@ -80,7 +80,7 @@ func (e *Engine) withVectors(ctx context.Context, s *slot, req *Request, a *vect
 		e.vectors.failed.Add(1)
 	}
 	if e.tracer != nil {
-		trace.SpanFromContext(ctx).SetAttributes(attribute.String(attrVectors, string(status)))
+		trace.SpanFromContext(ctx).SetAttributes(telemetry.AttrVectors.String(string(status)))
 	}
 	return res
 }

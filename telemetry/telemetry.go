@@ -1,7 +1,8 @@
-// Package telemetry has the metrics of the program: their names, units,
-// attributes and meanings in one table, from which docs/telemetry.md is made,
-// and what makes instruments of them. It uses the API of OpenTelemetry; which
-// SDK runs, and whether any does, is decided where the program is put together.
+// Package telemetry has the metrics and the spans of the program: their names,
+// units, attributes and meanings in two tables, of which docs/telemetry.md has a
+// copy, and what makes instruments of the metrics. It uses the API of
+// OpenTelemetry; which SDK runs, and whether any does, is decided where the
+// program is put together.
 //
 // No metric has the name of a user, a tenant or a conversation, or any text, as
 // an attribute. Names of models, which clients send, pass through [Models].

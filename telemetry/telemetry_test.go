@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
 	"os"
@@ -9,38 +10,54 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
 )
 
-var update = flag.Bool("update", false, "write the table into docs/telemetry.md")
+var update = flag.Bool("update", false, "write the tables into docs/telemetry.md")
 
-// Marks of the part of docs/telemetry.md that is made from the table.
-const (
-	docsPage  = "../docs/telemetry.md"
-	docsBegin = "<!-- metrics: made by go generate ./telemetry -->\n"
-	docsEnd   = "<!-- end of metrics -->\n"
-)
+// docsPage has parts that are made from the tables, between marks.
+const docsPage = "../docs/telemetry.md"
 
-// The documentation has the table as it is.
+// The documentation has the tables as they are.
 func TestDocs(t *testing.T) {
-	page, err := os.ReadFile(docsPage)
+	raw, err := os.ReadFile(docsPage)
 	if err != nil {
 		t.Fatal(err)
 	}
-	before, rest, begun := strings.Cut(string(page), docsBegin)
-	_, after, ended := strings.Cut(rest, docsEnd)
-	if !begun || !ended {
-		t.Fatalf("%s has no place for the table", docsPage)
+	page := string(raw)
+	for _, part := range []struct{ name, table string }{{"spans", documentedSpans()}, {"metrics", documented()}} {
+		begin, end := "<!-- "+part.name+": made by go generate ./telemetry -->\n", "<!-- end of "+part.name+" -->\n"
+		before, rest, begun := strings.Cut(page, begin)
+		_, after, ended := strings.Cut(rest, end)
+		if !begun || !ended {
+			t.Fatalf("%s has no place for the table of %s", docsPage, part.name)
+		}
+		page = before + begin + part.table + end + after
 	}
-	want := before + docsBegin + documented() + docsEnd + after
 	if *update {
-		if err := os.WriteFile(docsPage, []byte(want), 0o644); err != nil {
+		if err := os.WriteFile(docsPage, []byte(page), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		return
 	}
-	if want != string(page) {
+	if page != string(raw) {
 		t.Errorf("%s is not current: run go generate ./telemetry", docsPage)
 	}
+}
+
+func documentedSpans() string {
+	var b strings.Builder
+	b.WriteString("| span | kind | attribute | set if | meaning |\n|---|---|---|---|---|\n")
+	for _, s := range Spans() {
+		span, kind := "`"+s.Name+s.More+"`", s.Kind.String()
+		for _, a := range s.Attributes {
+			fmt.Fprintf(&b, "| %s | %s | `%s` | %s | %s |\n", span, kind, a.Key, cmp.Or(a.When, "always"), a.Meaning)
+			span, kind = "", ""
+		}
+	}
+	return b.String()
 }
 
 func documented() string {
@@ -86,6 +103,35 @@ func TestTableIsSound(t *testing.T) {
 	}
 	if len(names) < 100 { // two for each
 		t.Errorf("found %d names", len(names))
+	}
+}
+
+// No attribute of a span names somebody or holds content, and of those of the
+// conventions for memory only the count is there.
+func TestSpansAreSound(t *testing.T) {
+	names := map[string]bool{}
+	for _, s := range Spans() {
+		if names[s.Name] || s.Kind == trace.SpanKindUnspecified {
+			t.Errorf("%s is there twice, or of no kind", s.Name)
+		}
+		names[s.Name] = true
+		keys := map[attribute.Key]bool{}
+		for _, a := range s.Attributes {
+			if keys[a.Key] || a.Meaning == "" || strings.HasSuffix(a.Meaning, ".") {
+				t.Errorf("%s: %s is there twice, or incomplete", s.Name, a.Key)
+			}
+			keys[a.Key] = true
+			if regexp.MustCompile(`user|tenant|scope|conversation|project|app\b|key|path|header|text|messages|records|instructions|arguments|result`).MatchString(string(a.Key)) {
+				t.Errorf("%s: %s may name somebody or hold content", s.Name, a.Key)
+			}
+			if !regexp.MustCompile(`^(gen_ai|remora|server|http|error)(\.[a-z0-9_]+)+$`).MatchString(string(a.Key)) ||
+				strings.HasPrefix(string(a.Key), "gen_ai.memory.") && a.Key != "gen_ai.memory.record.count" {
+				t.Errorf("%s: %q is no name of an attribute", s.Name, a.Key)
+			}
+		}
+		if !keys[AttrOperation] || !keys[AttrError] {
+			t.Errorf("%s lacks an attribute that the conventions require", s.Name)
+		}
 	}
 }
 

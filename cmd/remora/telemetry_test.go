@@ -21,6 +21,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/remora-proxy/remora/cmd/remora/config"
 	"github.com/remora-proxy/remora/cmd/remora/export"
 	"github.com/remora-proxy/remora/proxy/proxytest"
@@ -208,6 +211,59 @@ func TestMetricsAreThoseOfTheTable(t *testing.T) {
 			_, text := o.get(o.health + "/metrics")
 			return strings.Contains(text, "\n"+line+"\n")
 		})
+	}
+}
+
+// Every span is one of the table and has the attributes that the table names:
+// no others, all that are always set, and of the rest each in some span, unless
+// this run does not meet its condition.
+func TestSpansAreThoseOfTheTable(t *testing.T) {
+	o := startObserved(t, "OTEL_TRACES_EXPORTER", "console")
+	o.run()
+	o.exercise()
+	o.stop()
+	type key struct {
+		span      string
+		attribute attribute.Key
+	}
+	seen := map[key]bool{}
+	for decode := json.NewDecoder(strings.NewReader(o.spans.String())); decode.More(); {
+		var span struct {
+			Name       string
+			SpanKind   trace.SpanKind
+			Attributes []struct{ Key attribute.Key }
+		}
+		if err := decode.Decode(&span); err != nil {
+			t.Fatal(err)
+		}
+		name, _, _ := strings.Cut(span.Name, " ")
+		all := telemetry.Spans()
+		i := slices.IndexFunc(all, func(s telemetry.Span) bool { return s.Name == name })
+		if i < 0 || all[i].Kind != span.SpanKind {
+			t.Errorf("%q of kind %s is not in the table", span.Name, span.SpanKind)
+			continue
+		}
+		got := map[attribute.Key]bool{}
+		for _, a := range span.Attributes {
+			got[a.Key], seen[key{name, a.Key}] = true, true
+		}
+		for _, a := range all[i].Attributes {
+			if a.When == "" && !got[a.Key] {
+				t.Errorf("%q lacks %s", span.Name, a.Key)
+			}
+			delete(got, a.Key)
+		}
+		for a := range got {
+			t.Errorf("%q has %s, which the table does not name", span.Name, a)
+		}
+	}
+	unmet := []attribute.Key{telemetry.AttrError, telemetry.AttrVectors, telemetry.AttrCachedTokens, telemetry.AttrWrittenTokens}
+	for _, s := range telemetry.Spans() {
+		for _, a := range s.Attributes {
+			if set := seen[key{s.Name, a.Key}]; set == slices.Contains(unmet, a.Key) {
+				t.Errorf("%s of %s is set: %v, want %v", a.Key, s.Name, set, !set)
+			}
+		}
 	}
 }
 
