@@ -81,8 +81,12 @@ func restore(f *pflag.FlagSet) runner {
 			return err
 		}
 		defer in.Close()
-		machine.PrivateFiles()
-		done, err := badger.Restore(ctx, c.Storage, in)
+		var done badger.Restored
+		err = keepOwners(c, func() error {
+			machine.PrivateFiles()
+			done, err = badger.Restore(ctx, c.Storage, in)
+			return err
+		})
 		if err != nil {
 			return err
 		}

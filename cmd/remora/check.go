@@ -281,18 +281,21 @@ func missing(s process.Status) error {
 
 // probeStore opens the store, calls look, and closes the store again. Nothing
 // is set aside.
-func probeStore(ctx context.Context, c config.Config, look func(openStore) error) (process.Status, error) {
+func probeStore(ctx context.Context, c config.Config, look func(openStore) error) (last process.Status, err error) {
 	c.Store.SetAside, c.Store.ReserveBytes = false, 0
 	s := newStore(c, slog.New(slog.DiscardHandler))
-	running, stop := context.WithCancel(ctx)
-	ended := make(chan error, 1)
-	go func() { ended <- s.Run(running) }()
-	last, err := opened(ctx, s)
-	if err == nil && last.Open {
-		err = look(s)
-	}
-	stop()
-	return last, errors.Join(err, <-ended)
+	err = keepOwners(c, func() error {
+		running, stop := context.WithCancel(ctx)
+		ended := make(chan error, 1)
+		go func() { ended <- s.Run(running) }()
+		last, err = opened(ctx, s)
+		if err == nil && last.Open {
+			err = look(s)
+		}
+		stop()
+		return errors.Join(err, <-ended)
+	})
+	return last, err
 }
 
 // writable checks whether dir could be created, by writing in its nearest

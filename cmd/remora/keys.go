@@ -135,7 +135,11 @@ func importKeys(s streams, c config.Config, file string) error {
 		return err
 	}
 	defer in.Close()
-	done, err := badger.ImportKeyring(c.Storage, in)
+	var done badger.Imported
+	err = keepOwners(c, func() error {
+		done, err = badger.ImportKeyring(c.Storage, in)
+		return err
+	})
 	if err != nil {
 		return err
 	}

@@ -154,7 +154,7 @@ func (r *reach) local(ctx context.Context, s streams, c config.Config, n need, d
 
 // alone runs what is behind the listeners for as long as do takes. away is why
 // no running Remora was asked.
-func alone(ctx context.Context, c config.Config, s streams, away error, n need, do func(*system) error) (err error) {
+func alone(ctx context.Context, c config.Config, s streams, away error, n need, do func(*system) error) error {
 	c.Store.SetAside, c.Store.ReserveBytes, c.Log.Level = false, 0, "warn"
 	if n == needIndex {
 		c.Store.Isolation = config.IsolationInline
@@ -167,25 +167,27 @@ func alone(ctx context.Context, c config.Config, s streams, away error, n need, 
 	if n == needIndex {
 		stages = []stage{{"recall", sys.recall, closePatience}, {"store", sys.store.Run, closePatience}}
 	}
-	running, stop := context.WithCancel(context.WithoutCancel(ctx))
-	ended := make(chan error, 1)
-	go func() { ended <- runStages(running, sys.log, stages...) }()
-	defer func() {
-		stop()
-		err = errors.Join(err, <-ended)
-	}()
-	status, err := opened(ctx, sys.store)
-	if err != nil {
-		return err
-	}
-	if !status.Open {
-		err := errors.New(status.Reason)
-		if locked(status.Reason) { // by one that could not be reached
-			err = errors.Join(err, away)
+	return keepOwners(c, func() (err error) {
+		running, stop := context.WithCancel(context.WithoutCancel(ctx))
+		ended := make(chan error, 1)
+		go func() { ended <- runStages(running, sys.log, stages...) }()
+		defer func() {
+			stop()
+			err = errors.Join(err, <-ended)
+		}()
+		status, err := opened(ctx, sys.store)
+		if err != nil {
+			return err
 		}
-		return err
-	}
-	return do(sys)
+		if !status.Open {
+			err := errors.New(status.Reason)
+			if locked(status.Reason) { // by one that could not be reached
+				err = errors.Join(err, away)
+			}
+			return err
+		}
+		return do(sys)
+	})
 }
 
 // tokenCommand prints the admin token.

@@ -190,7 +190,7 @@ func showClock(f *pflag.FlagSet) runner {
 		if *confirm {
 			machine.PrivateFiles()
 			at = now
-			if err := own.write(at); err != nil {
+			if err := keepOwners(c, func() error { return own.write(at) }); err != nil {
 				return err
 			}
 		}

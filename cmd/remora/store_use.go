@@ -43,15 +43,26 @@ func withStore(ctx context.Context, c config.Config, do func(store openStore) er
 	if away == nil {
 		return errors.Join(do(running), running.Close())
 	}
-	machine.PrivateFiles()
-	store := badger.New(c.Storage, nil)
-	if err := store.Open(ctx); err != nil {
-		if locked(store.Health().Reason) { // by one that could not be reached
-			err = errors.Join(err, away)
+	return keepOwners(c, func() error {
+		machine.PrivateFiles()
+		store := badger.New(c.Storage, nil)
+		if err := store.Open(ctx); err != nil {
+			if locked(store.Health().Reason) { // by one that could not be reached
+				err = errors.Join(err, away)
+			}
+			return err
 		}
-		return err
-	}
-	return errors.Join(do(store), store.Close())
+		return errors.Join(do(store), store.Close())
+	})
+}
+
+// keepOwners runs do, which may make files of the store and of its key. If root
+// runs it, they get the owners of their directories, as a service that runs as
+// another user needs it.
+func keepOwners(c config.Config, do func() error) error {
+	give := machine.KeepOwner(c.Storage.Dir, nil)
+	giveKeys := machine.KeepOwner(filepath.Dir(c.Storage.KeyFile), func() []string { return badger.KeyFiles(c.Storage) })
+	return errors.Join(do(), give(), giveKeys())
 }
 
 func thereIsAStore(c config.Config) error {
