@@ -124,13 +124,13 @@ func Table() []Row {
 // memoryRows are about what becomes of turns.
 func memoryRows() []Row {
 	return []Row{
-		{TurnsAccepted, Counter, "{turn}", nil, "turns to be remembered, with those found in the spool at the start", nil},
+		{TurnsAccepted, Counter, "{turn}", nil, "turns to be remembered, with those found in the spool at the start and those that wait to be sent to a gateway", nil},
 		{TurnsIndexed, Counter, "{turn}", nil, "turns stored and searchable", nil},
 		{TurnsReplaced, Counter, "{turn}", nil, "of these, those that replaced another version", nil},
 		{TurnsDuplicate, Counter, "{turn}", nil, "turns that were stored already with the same texts", nil},
 		{TurnsRetried, Counter, "{write}", nil, "writes to the store that failed and were tried again", nil},
 		{TurnsLost, Counter, "{turn}", []attribute.Key{AttrReason}, "turns that should be remembered and are not; reasons as in [the log](#the-log)", nil},
-		{TurnsSkipped, Counter, "{turn}", []attribute.Key{AttrReason}, "turns left out on purpose: `declined`, `erased`, `empty`, `redactedAll`, `invalid`, `stopped` (in the spool or lost with the process), `curated` (`memory.mode` is), and `notFinal`: answers that end no turn, such as tool calls", nil},
+		{TurnsSkipped, Counter, "{turn}", []attribute.Key{AttrReason}, "turns left out on purpose: `declined`, `erased`, `empty`, `redactedAll`, `invalid`, `stopped` (in the spool or lost with the process), `curated` (`memory.mode` is), `gateway` (nothing of it may be sent there), and `notFinal`: answers that end no turn, such as tool calls", nil},
 		{SearchableAfter, Gauge, "s", nil, "95th percentile since the start: from a turn's arrival until it is searchable", nil},
 		{QueueTurns, Gauge, "{turn}", nil, "turns that wait to be stored", nil},
 		{QueueSize, Gauge, "By", nil, "texts of these turns", nil},

@@ -33,13 +33,12 @@ func (s *system) lossesOf(p persist.Stats) map[string]uint64 {
 	return out
 }
 
-// withGateway adds turns that a gateway's client has dropped, which the proxy
-// counts among those that it could not hand over.
+// withGateway adds turns that a gateway has not got. The proxy counts those that
+// the gateway's client has dropped among those that it could not hand over.
 func withGateway(out map[string]uint64, g backend.GatewayStats) {
-	dropped := uint64(g.Dropped)
-	out["gateway"] = dropped
+	out["gateway"] = uint64(g.Lost())
 	if n := out["notRead"]; n > 0 {
-		out["notRead"] = n - min(n, dropped)
+		out["notRead"] = n - min(n, uint64(g.Dropped))
 	}
 }
 

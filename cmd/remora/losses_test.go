@@ -71,15 +71,17 @@ func TestStoppedTurnsHideNoLosses(t *testing.T) {
 	}
 }
 
-// Turns that a gateway's client drops are counted once.
+// Turns that a gateway has not got are counted once.
 func TestLossesOfAGateway(t *testing.T) {
 	for _, test := range []struct {
 		notRead, want uint64
 	}{{0, 0}, {2, 0}, {5, 2}} {
 		got := map[string]uint64{"notRead": test.notRead}
-		withGateway(got, backend.GatewayStats{Dropped: 3})
-		if got["gateway"] != 3 || got["notRead"] != test.want {
-			t.Errorf("%d not handed over: got %v, want 3 of the gateway and %d not read", test.notRead, got, test.want)
+		withGateway(got, backend.GatewayStats{Dropped: 3, Failed: map[string]map[backend.Category]int64{
+			"recall": {backend.Timeout: 50}, "add": {backend.Timeout: 4, backend.BadStatus: 1}, "flush": {backend.BadStatus: 60},
+		}})
+		if got["gateway"] != 8 || got["notRead"] != test.want {
+			t.Errorf("%d not handed over: got %v, want 8 of the gateway and %d not read", test.notRead, got, test.want)
 		}
 	}
 }

@@ -76,7 +76,7 @@ func (o *observed) memories(to telemetry.Observer) {
 	m := o.s.pipeline.Metrics()
 	j, facts, audits := &m.Jobs, &m.Memories, &m.Audits
 	sent := o.s.gatewayStats()
-	to.Count(telemetry.TurnsAccepted, int64(j.Enqueued+j.Recovered)+sent.Added)
+	to.Count(telemetry.TurnsAccepted, int64(j.Enqueued+j.Recovered)+sent.Accepted)
 	to.Count(telemetry.TurnsIndexed, int64(j.Indexed)+sent.Flushed)
 	to.Count(telemetry.TurnsReplaced, int64(j.Replaced))
 	to.Count(telemetry.TurnsDuplicate, int64(j.Duplicates))
@@ -115,6 +115,9 @@ func (o *observed) losses(to telemetry.Observer, j *persist.Stats) {
 		persist.DropInvalid, persist.DropStopped, persist.DropEmpty, persist.DropRedactedAll, persist.DropErased, persist.DropDeclined,
 	} {
 		skipped[d.String()] = j.Dropped[d]
+	}
+	if o.s.gateway != nil {
+		skipped["gateway"] = uint64(o.s.gatewayStats().Skipped)
 	}
 	if o.s.curated != nil {
 		skipped["curated"] = uint64(o.s.curated.Dropped())

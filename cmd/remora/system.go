@@ -458,6 +458,11 @@ func (s *system) farewell(err error) {
 		slog.Group("persist", persisted(p)...),
 		"uptime", time.Since(s.started).Round(time.Second).String(),
 	}
+	if s.gateway != nil {
+		g := s.gateway.Stats()
+		attributes = append(attributes, slog.Group("gateway",
+			"recalls", g.Recalls, "accepted", g.Accepted, "added", g.Added, "flushed", g.Flushed, "lost", g.Lost(), "skipped", g.Skipped))
+	}
 	if s.embedder != nil {
 		v, c := s.engine.Stats().Vectors, s.embedder.Stats()
 		attributes = append(attributes, slog.Group("embeddings",

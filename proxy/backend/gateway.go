@@ -61,8 +61,8 @@ type Gateway struct {
 	bytes  atomic.Int64 // of the texts in queue
 	last   int64        // the newest timestamp sent; Run's own
 
-	recalls, added, flushed atomic.Int64
-	dropped, skipped        atomic.Int64
+	accepted, recalls, added, flushed atomic.Int64
+	dropped, skipped                  atomic.Int64
 	failed                  map[operation]map[Category]*atomic.Int64 // fixed keys
 }
 
@@ -121,6 +121,7 @@ func (g *Gateway) Enqueue(t persist.Turn) error {
 	if g.bytes.Add(size) <= maxQueuedBytes {
 		select {
 		case g.queue <- waiting:
+			g.accepted.Add(1)
 			return nil
 		default:
 		}
@@ -178,20 +179,31 @@ func (g *Gateway) close() {
 
 // GatewayStats are counters since the start.
 type GatewayStats struct {
-	Recalls int64 // that were answered
-	Added   int64 // turns
-	Flushed int64 // turns
-	Waiting int   // turns
-	Dropped int64 // turns for which there was no room or no time
-	Skipped int64 // turns of which nothing may be sent
+	Recalls  int64 // that were answered
+	Accepted int64 // turns that were queued
+	Added    int64 // turns
+	Flushed  int64 // turns
+	Waiting  int   // turns
+	Dropped  int64 // turns for which there was no room or no time
+	Skipped  int64 // turns of which nothing may be sent
 	// Failed counts failures by operation (recall, add, flush) and category.
 	Failed map[string]map[Category]int64
+}
+
+// Lost returns how many turns the gateway does not have and never will: those
+// dropped, and those whose add failed.
+func (s GatewayStats) Lost() int64 {
+	lost := s.Dropped
+	for _, n := range s.Failed[string(opAdd)] {
+		lost += n
+	}
+	return lost
 }
 
 // Stats returns the counters. Only failures that occurred are listed.
 func (g *Gateway) Stats() GatewayStats {
 	out := GatewayStats{
-		Recalls: g.recalls.Load(), Added: g.added.Load(), Flushed: g.flushed.Load(), Waiting: len(g.queue),
+		Recalls: g.recalls.Load(), Accepted: g.accepted.Load(), Added: g.added.Load(), Flushed: g.flushed.Load(), Waiting: len(g.queue),
 		Dropped: g.dropped.Load(), Skipped: g.skipped.Load(), Failed: map[string]map[Category]int64{},
 	}
 	for op, by := range g.failed {
