@@ -5,6 +5,7 @@ package main
 import (
 	"bufio"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -95,6 +96,35 @@ func (s *served) ask(client *http.Client) (int, error) {
 	defer resp.Body.Close()
 	_, err = io.Copy(io.Discard, resp.Body)
 	return resp.StatusCode, err
+}
+
+// A collector that accepts connections and answers nothing delays the end of
+// Remora by less than a second: by exportPatience.
+func TestEndsWhenTheCollectorHangs(t *testing.T) {
+	for _, protocol := range []string{"http/protobuf", "grpc"} {
+		t.Run(protocol, func(t *testing.T) {
+			sink, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer sink.Close()
+			s := startServeWith(t, &proxytest.LLM{}, func(c *exec.Cmd) {
+				c.Env = append(c.Env, "OTEL_EXPORTER_OTLP_ENDPOINT=http://"+sink.Addr().String(), "OTEL_EXPORTER_OTLP_PROTOCOL="+protocol, "OTEL_LOGS_EXPORTER=otlp")
+			})
+			go func() { _, _ = io.Copy(io.Discard, s.log) }()
+			if code, err := s.ask(http.DefaultClient); err != nil || code != http.StatusOK {
+				t.Fatalf("it answers %d, %v", code, err)
+			}
+			began := time.Now()
+			s.signal(syscall.SIGTERM)
+			if err := s.cmd.Wait(); err != nil {
+				t.Errorf("it ended with %v", err)
+			}
+			if took := time.Since(began); took > 3*time.Second {
+				t.Errorf("it took %s to end", took)
+			}
+		})
+	}
 }
 
 // The reader of the log may end, as a pager does, or a collector that is

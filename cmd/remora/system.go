@@ -222,7 +222,7 @@ const (
 	handPatience   = 10 * time.Second // turns assembled, ledger stored
 	drainPatience  = 10 * time.Second // in addition to persist.drainTimeout, which limits the rest
 	closePatience  = 30 * time.Second
-	exportPatience = 5 * time.Second
+	exportPatience = 700 * time.Millisecond
 )
 
 // run serves until ctx ends, then stops in the order of the data, so that every
@@ -320,7 +320,7 @@ func (s *system) sendTurns(ctx context.Context) error {
 // telemetryStage ends after exportPatience, because a collector that hangs is
 // not a failure of the run.
 func (s *system) telemetryStage() stage {
-	return stage{"telemetry", s.flushTelemetry, 2 * exportPatience}
+	return stage{"telemetry", s.flushTelemetry, 3 * exportPatience}
 }
 
 // flushTelemetry waits for its turn and sends the telemetry of the stages
