@@ -14,7 +14,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/remora-proxy/remora/api"
@@ -235,7 +234,7 @@ func (s *system) newControl(socket net.Listener, log *slog.Logger) (*listener.Se
 	switch {
 	case err == nil:
 		return server, nil
-	case errors.Is(err, syscall.EADDRINUSE) && !c.API.Required():
+	case listener.IsInUse(err) && !c.API.Required():
 		log.Warn("the control plane is off: its default address is taken; api.listen takes another", "address", c.API.Listen)
 		return nil, nil
 	}

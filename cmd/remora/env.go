@@ -132,14 +132,20 @@ func remoraAt(ctx context.Context, s streams, flags *config.Overrides) (base str
 	return base, c, err
 }
 
+// maxAsked limits how long a Remora that runs is asked where it listens, once
+// it is connected to.
+const maxAsked = 2 * time.Second
+
 // runningListen returns the address of the Remora that runs with the store of c,
-// or "".
+// or "" if none answers.
 func runningListen(ctx context.Context, c config.Config) string {
 	running, err := process.Dial(c.Storage.Dir, process.FrontSocket, readBuild().String())
 	if err != nil {
 		return ""
 	}
 	defer func() { _ = running.Close() }()
+	ctx, cancel := context.WithTimeout(ctx, maxAsked)
+	defer cancel()
 	transport := client.Pipe{Call: func(ctx context.Context, args []byte, out io.Writer) error {
 		_, err := running.Admin(ctx, httpName, args, out)
 		return err

@@ -3,6 +3,9 @@
 package main
 
 import (
+	"context"
+	"io"
+	"log/slog"
 	"math/rand/v2"
 	"strings"
 	"syscall"
@@ -10,6 +13,9 @@ import (
 	"time"
 
 	"github.com/remora-proxy/remora/cmd/remora/config"
+	"github.com/remora-proxy/remora/storage/badger"
+	"github.com/remora-proxy/remora/storage/process"
+	"github.com/remora-proxy/remora/storage/storagetest"
 )
 
 // pid is that of the store's process, 0 while there is none.
@@ -122,5 +128,44 @@ func TestCrashingStoreIsSetAside(t *testing.T) {
 	r.stop()
 	if _, err := storeState(t.Context(), c, true); err == nil || !strings.Contains(err.Error(), "set aside as") {
 		t.Errorf("check afterwards: %v", err)
+	}
+}
+
+// A Remora that takes connections and answers nothing does not stop commands
+// that ask where it listens.
+func TestRunningRemoraHangs(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	ctx, stop := context.WithCancel(t.Context())
+	asked := make(chan struct{}, 1)
+	store := storagetest.Memory()
+	hung := process.Server{
+		Store: store, Local: store, Build: readBuild().String(), Log: slog.New(slog.DiscardHandler),
+		Status: func() process.Status { return process.Status{Open: true} },
+		Admin: func(ctx context.Context, _ string, _ []byte, _ io.Writer) ([]byte, error) {
+			asked <- struct{}{}
+			<-ctx.Done()
+			return nil, ctx.Err()
+		},
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- hung.Listen(ctx, dir, process.FrontSocket) }()
+	defer func() { stop(); <-ended }()
+	eventually(t, "it takes connections", func() bool {
+		running, err := process.Dial(dir, process.FrontSocket, readBuild().String())
+		return err == nil && running.Close() == nil
+	})
+	answer := make(chan string, 1)
+	go func() { answer <- runningListen(t.Context(), config.Config{Storage: badger.Config{Dir: dir}}) }()
+	select {
+	case listen := <-answer:
+		if listen != "" {
+			t.Errorf("it listens on %q", listen)
+		}
+	case <-time.After(patience):
+		t.Fatal("it is waited for")
+	}
+	if len(asked) == 0 {
+		t.Error("it was not asked, so this test shows nothing")
 	}
 }

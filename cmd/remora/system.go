@@ -13,7 +13,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/remora-proxy/remora/api"
@@ -210,7 +209,7 @@ func newForward(c config.Config, h *proxy.Handler, log *slog.Logger) (*forward.P
 
 // inUse adds advice to the most common failure of a start.
 func inUse(err error) error {
-	if errors.Is(err, syscall.EADDRINUSE) {
+	if listener.IsInUse(err) {
 		return fmt.Errorf("%w; is another Remora running? --listen takes another address", err)
 	}
 	return err

@@ -29,7 +29,7 @@ const (
 func Address(ctx context.Context, name, address string, live func(ctx context.Context, address string) error) Finding {
 	f := Finding{Subject: "address " + address, Status: OK}
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
-	if errors.Is(err, syscall.EADDRINUSE) {
+	if listener.IsInUse(err) {
 		if err = live(ctx, address); err == nil {
 			f.Text = "in use by a Remora that runs"
 			return f
