@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -365,17 +366,57 @@ func offerAgents(out io.Writer, s *system, getenv func(string) string) {
 	if err != nil || !isTerminal(out) || s.config.Proxy.Identity.Container {
 		return
 	}
-	writeOffer(out, base, agents.ShellOf(getenv("SHELL"), runtime.GOOS), exec.LookPath)
+	shell := agents.ShellOf(getenv("SHELL"), runtime.GOOS)
+	flags := ""
+	for _, word := range flagsOf(s.config, s.server.Addr().String(), getenv) {
+		flags += " " + agents.Word(word, shell)
+	}
+	writeOffer(out, base, flags, shell, exec.LookPath)
 }
 
-func writeOffer(out io.Writer, base, shell string, look func(string) (string, error)) {
+// flagsOf returns the flags with which commands find a Remora that has the
+// configuration c and listens on addr, as other terminals don't have its flags
+// and variables: what differs from the configuration that they find without.
+func flagsOf(c config.Config, addr string, getenv func(string) string) (flags []string) {
+	elsewhere := func(name string) string {
+		if strings.HasPrefix(name, "REMORA_") {
+			return ""
+		}
+		return getenv(name)
+	}
+	where := config.Here(elsewhere)
+	found, _ := config.Load(config.Overrides{}, elsewhere, where) // as far as it can be read
+	absolute := func(path string) string {
+		if full, err := filepath.Abs(path); err == nil {
+			return full
+		}
+		return path
+	}
+	if c.File != "" && absolute(c.File) != absolute(found.File) {
+		flags = append(flags, "--config", absolute(c.File))
+		found, _ = config.Load(config.Overrides{File: c.File}, elsewhere, where)
+	}
+	if _, port, _ := net.SplitHostPort(c.Server.Listen); port != "0" {
+		addr = c.Server.Listen
+	}
+	if !sameAddress(addr, found.Server.Listen) {
+		flags = append(flags, "--listen", addr)
+	}
+	if c.Storage.Dir != "" && absolute(c.Storage.Dir) != absolute(found.Storage.Dir) {
+		flags = append(flags, "--data", absolute(c.Storage.Dir))
+	}
+	return flags
+}
+
+// writeOffer writes flags behind each command of its own.
+func writeOffer(out io.Writer, base, flags, shell string, look func(string) (string, error)) {
 	fmt.Fprintln(out, "To send an agent's requests through it, in another terminal:")
 	found := agents.Installed(look)
 	for _, a := range found[:min(len(found), maxOffered)] {
 		if a.Wrappable() {
-			fmt.Fprintf(out, "  remora wrap -- %s\n", a.Programs[0])
+			fmt.Fprintf(out, "  remora wrap%s -- %s\n", flags, a.Programs[0])
 		} else {
-			fmt.Fprintf(out, "  remora env %s\n", a.Name)
+			fmt.Fprintf(out, "  remora env %s%s\n", a.Name, flags)
 		}
 	}
 	if len(found) == 0 {

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -86,8 +87,9 @@ func TestHangupDrains(t *testing.T) {
 }
 
 // At the first start, a person at a terminal is shown how to use the agents that
-// are installed: at most three. Nothing of it is in the log, and a second start
-// shows nothing.
+// are installed: at most three, and with what this Remora has from its command
+// line and its environment, which another terminal does not have. Nothing of it
+// is in the log, and a second start shows nothing.
 func TestFirstStartOffersAgents(t *testing.T) {
 	person, programs := terminal(t)
 	bin := t.TempDir()
@@ -110,9 +112,10 @@ func TestFirstStartOffersAgents(t *testing.T) {
 		}
 		return strings.TrimSpace(line)
 	}
+	flags := " --listen " + strings.TrimPrefix(s.url, "http://") + " --data " + again[slices.Index(again, "--data")+1]
 	for _, want := range []string{
-		"To send an agent's requests through it, in another terminal:", "remora wrap -- codex", "remora wrap -- claude", "remora wrap -- qwen",
-		"remora env lists what else it knows.",
+		"To send an agent's requests through it, in another terminal:", "remora wrap" + flags + " -- codex", "remora wrap" + flags + " -- claude",
+		"remora wrap" + flags + " -- qwen", "remora env lists what else it knows.",
 	} {
 		if got := read(); got != want {
 			t.Errorf("shown %q, want %q", got, want)

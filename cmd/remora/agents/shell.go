@@ -25,18 +25,29 @@ func ShellOf(shell, system string) string {
 func (v Variable) Line(shell string) string {
 	switch shell {
 	case "fish":
-		return fmt.Sprintf("set -gx %s %s", v.Name, quoted(strings.ReplaceAll(v.Value, `\`, `\\`), `\'`))
+		return fmt.Sprintf("set -gx %s %s", v.Name, Word(v.Value, shell))
 	case "powershell":
 		return fmt.Sprintf("$env:%s = '%s'", v.Name, strings.ReplaceAll(v.Value, "'", "''"))
 	}
-	return fmt.Sprintf("export %s=%s", v.Name, quoted(v.Value, `'\''`))
+	return fmt.Sprintf("export %s=%s", v.Name, Word(v.Value, shell))
+}
+
+// Word returns a word of a command line, in quotes if the shell needs them.
+func Word(word, shell string) string {
+	switch shell {
+	case "fish":
+		return quoted(strings.ReplaceAll(word, `\`, `\\`), `\'`)
+	case "powershell":
+		return quoted(word, "''")
+	}
+	return quoted(word, `'\''`)
 }
 
 // Command returns the line that runs a program once, pointed at Remora, in sh.
 func (a Agent) Command() string {
 	var words []string
 	for _, argument := range a.Arguments {
-		words = append(words, quoted(argument, `'\''`))
+		words = append(words, Word(argument, "sh"))
 	}
 	return strings.Join(append([]string{a.Programs[0]}, words...), " ")
 }
