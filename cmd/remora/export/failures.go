@@ -2,10 +2,14 @@ package export
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
+	"net/http"
 	"net/url"
 	"regexp"
 	"slices"
@@ -21,6 +25,8 @@ var exportFailures = [...]struct {
 	told    string
 }{
 	{regexp.MustCompile(`^failed to send (?:(?:metrics|logs) )?to \S+: (\d{3})\b`), "the collector answers "},
+	{regexp.MustCompile(`^(?:[a-z ]+: )?rpc error: code = Unavailable desc = connection error: desc = "transport: authentication ` +
+		`(handshake failed(?:: tls: (?:first record does not look like a TLS handshake|failed to verify certificate))?)`), "TLS with the collector: "},
 	{regexp.MustCompile(`^(?:[a-z ]+: )?rpc error: code = (Unavailable)\b`), "the collector is away, or answers "},
 	{regexp.MustCompile(`^(?:[a-z ]+: )?rpc error: code = (\w+)`), "the collector answers "}, // after the reason for not retrying
 	{regexp.MustCompile(`^(?:[a-z ]+: )?(retry-able request failure)`), "the collector does not take them now: "},
@@ -32,6 +38,8 @@ var exportFailures = [...]struct {
 // prefixes are what exporters and readers put before their errors.
 var prefixes = [...]string{"traces export: ", "failed to upload metrics: "}
 
+const tooLong = "the collector takes too long"
+
 // Failure returns what happened to an export, without any text of the
 // collector, and without the values of variables. Of what it does not know it
 // returns the type.
@@ -40,8 +48,8 @@ func Failure(err error) string {
 	for _, p := range prefixes {
 		text = strings.TrimPrefix(text, p)
 	}
-	if op, ok := errors.AsType[*net.OpError](err); ok {
-		return op.Error()
+	if told := connectionFailure(err); told != "" {
+		return told
 	}
 	for _, f := range exportFailures {
 		if m := f.pattern.FindStringSubmatch(text); m != nil {
@@ -49,24 +57,85 @@ func Failure(err error) string {
 		}
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
-		return "the collector takes too long"
+		return tooLong
 	}
 	if strings.HasPrefix(text, "unsupported sampler") || strings.HasPrefix(text, "parsing sampler") || strings.HasPrefix(text, "invalid trace ID ratio") {
 		return "OTEL_TRACES_SAMPLER or OTEL_TRACES_SAMPLER_ARG can't be used" // without the value
 	}
-	if several, ok := err.(interface{ Unwrap() []error }); ok {
-		var all []string
-		for _, e := range several.Unwrap() {
-			if told := Failure(e); !slices.Contains(all, told) {
-				all = append(all, told)
+	for {
+		if several, ok := err.(interface{ Unwrap() []error }); ok {
+			var all []string
+			for _, e := range several.Unwrap() {
+				if told := Failure(e); !slices.Contains(all, told) {
+					all = append(all, told)
+				}
 			}
+			return strings.Join(all, "; ")
 		}
-		return strings.Join(all, "; ")
-	}
-	for inner := errors.Unwrap(err); inner != nil; inner = errors.Unwrap(err) {
+		inner := errors.Unwrap(err)
+		if inner == nil {
+			return fmt.Sprintf("%T", err)
+		}
 		err = inner
 	}
-	return fmt.Sprintf("%T", err)
+}
+
+// connectionFailure returns why there is no answer over HTTP, "" if it is not
+// that. Of a certificate it says what is wrong, not what is in it, and of a URL
+// nothing, because it may have a password.
+func connectionFailure(err error) string {
+	if op, ok := errors.AsType[*net.OpError](err); ok {
+		if op.Op == "proxyconnect" { // the error is that of the connection to the proxy, TLS included
+			return "to the proxy: " + Failure(op.Err)
+		}
+		return op.Error()
+	}
+	if told := certificateFailure(err); told != "" {
+		return told
+	}
+	if errors.Is(err, http.ErrSchemeMismatch) {
+		return "the endpoint is https, and the collector answers without TLS"
+	}
+	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok {
+		return "the endpoint is https, and the collector does not speak TLS"
+	}
+	u, ok := errors.AsType[*url.Error](err)
+	if !ok {
+		return ""
+	}
+	cause := u.Err.Error()
+	switch {
+	case u.Op == "parse":
+		return "the endpoint is no URL"
+	case u.Timeout():
+		return tooLong
+	case errors.Is(err, context.Canceled):
+		return "the export was canceled"
+	case strings.HasPrefix(cause, "unsupported protocol scheme"):
+		return "the endpoint is neither http nor https"
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return "the collector closes the connection without an answer"
+	case strings.Contains(cause, "malformed HTTP"):
+		return "the collector does not answer in HTTP/1.1; its port may be that of gRPC"
+	}
+	return ""
+}
+
+// certificateFailure returns what is wrong with a certificate, "" if nothing is.
+func certificateFailure(err error) string {
+	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); ok {
+		return "the collector's certificate is signed by an unknown authority"
+	}
+	if _, ok := errors.AsType[x509.HostnameError](err); ok {
+		return "the collector's certificate is for another host"
+	}
+	if invalid, ok := errors.AsType[x509.CertificateInvalidError](err); ok && invalid.Reason == x509.Expired {
+		return "the collector's certificate has expired or is not valid yet"
+	}
+	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		return "the collector's certificate can't be verified"
+	}
+	return ""
 }
 
 // sdkLog receives what the SDK logs about its settings. It logs which variable
