@@ -296,6 +296,23 @@ func TestObservabilityAsksForMetricsOfTheTable(t *testing.T) {
 	}
 }
 
+// The dashboard shows the share of duplicates as the alert computes it.
+func TestDashboardShowsDuplicates(t *testing.T) {
+	m := regexp.MustCompile(`alert: RemoraEverythingIsDuplicate\n\s+expr: >-\n([^>]+) > `).FindStringSubmatch(readRoot(t, alertsFile))
+	if m == nil {
+		t.Fatal("the alert has no limit")
+	}
+	want := strings.Join(strings.Fields(m[1]), " ")
+	for _, p := range readDashboard(t).Panels {
+		for _, target := range p.Targets {
+			if strings.ReplaceAll(target.Expr, `{instance=~"$instance"}`, "") == want {
+				return
+			}
+		}
+	}
+	t.Errorf("no panel shows %s", want)
+}
+
 // dashboard is Grafana's file, as far as it is tested.
 type dashboard struct {
 	UID    string
