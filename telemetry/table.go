@@ -107,7 +107,7 @@ func Table() []Row {
 		{RecallDuration, Histogram, "s", []attribute.Key{AttrOutcome}, "how long a search for memories took; outcomes as for `" + Searches + "`", moments},
 
 		{Exchanges, Counter, "{exchange}", []attribute.Key{AttrStatus}, "requests by what became of memory in them, as in `X-Remora-Status`", nil},
-		{Searches, Counter, "{search}", []attribute.Key{AttrOutcome}, "searches for memories: `found`, `empty`, `timeout` (past `recall.deadline`) or `failed`", nil},
+		{Searches, Counter, "{search}", []attribute.Key{AttrOutcome}, "searches for memories: `found`, `empty`, `timeout` (past `recall.deadline` or `gateway.recallTimeout`) or `failed`", nil},
 		{Recalled, Counter, "{memory}", nil, "memories that searches have found", nil},
 		{Inserted, Counter, "By", nil, "blocks of memories inserted for new turns, without those repeated from earlier ones", nil},
 		{Vectors, Counter, "{search}", []attribute.Key{AttrOutcome}, "searches by the part that embeddings had: `used`, `late` or `failed`", nil},

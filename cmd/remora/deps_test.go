@@ -63,6 +63,7 @@ var layers = map[string]int{
 	"proxy/identity":             2,
 	"proxy/ledger":               2,
 	"proxy/proxytest":            1,
+	"recall/breaker":             0,
 	"recall/embed":               1,
 	"recall/fence":               1,
 	"recall/query":               2,

@@ -60,9 +60,10 @@ type GatewayConfig struct {
 	ProjectID string
 	Scopes    []recall.SearchScope
 	TopK      int
-	// Timeout limits each request to the gateway. A recall also ends at the
-	// deadline of its context.
-	Timeout time.Duration
+	// Timeout limits each request to the gateway. RecallTimeout limits a search,
+	// for which a client waits; it also ends at the deadline of its context.
+	Timeout       time.Duration
+	RecallTimeout time.Duration
 	// ProxyFromEnvironment honours HTTP_PROXY, HTTPS_PROXY and NO_PROXY, which
 	// may name Remora's own forward listener.
 	ProxyFromEnvironment bool
@@ -88,7 +89,7 @@ func DefaultConfig() Config {
 		Mode: ModeLocal,
 		Gateway: GatewayConfig{
 			AppID: defaultPart, ProjectID: defaultPart, Scopes: []recall.SearchScope{recall.CurrentChat, recall.Resources, recall.AllUserMemory},
-			TopK: 8, Timeout: 10 * time.Second,
+			TopK: 8, Timeout: 10 * time.Second, RecallTimeout: time.Second,
 		},
 		Curated: CuratedConfig{MaxBytes: 15_000},
 	}
@@ -141,6 +142,7 @@ func (c GatewayConfig) changed() (keys []string) {
 		{"scopes", len(c.Scopes) > 0 && !slices.Equal(c.Scopes, d.Scopes)},
 		{"topK", c.TopK != 0 && c.TopK != d.TopK},
 		{"timeout", c.Timeout != 0 && c.Timeout != d.Timeout},
+		{"recallTimeout", c.RecallTimeout != 0 && c.RecallTimeout != d.RecallTimeout},
 		{"proxyFromEnvironment", c.ProxyFromEnvironment},
 	} {
 		if f.changed {
@@ -173,6 +175,7 @@ func (c GatewayConfig) Validate() error {
 	check(known, "scopes", "at least one of current_chat, resources and all_user_memory, each once")
 	check(c.TopK >= 1 && c.TopK <= recall.MaxTopK, "topK", fmt.Sprintf("1..%d", recall.MaxTopK))
 	check(c.Timeout > 0, "timeout", "> 0")
+	check(c.RecallTimeout > 0, "recallTimeout", "> 0")
 	return errors.Join(errs...)
 }
 

@@ -15,7 +15,7 @@ func TestDefaults(t *testing.T) {
 		t.Errorf("mode %q, %v", c.Mode, err)
 	}
 	g := c.Gateway
-	if g.AppID != "default" || g.ProjectID != "default" || g.TopK != 8 || g.Timeout != 10*time.Second || len(g.Scopes) != 3 {
+	if g.AppID != "default" || g.ProjectID != "default" || g.TopK != 8 || g.Timeout != 10*time.Second || g.RecallTimeout != time.Second || len(g.Scopes) != 3 {
 		t.Errorf("defaults %+v", g)
 	}
 }
@@ -46,7 +46,7 @@ func TestValidate(t *testing.T) {
 		{"an invalid mode", "both", func(*Config) {}, []string{"memory.mode"}},
 		{"no mode", "", func(*Config) {}, []string{"memory.mode"}},
 		{"no settings", ModeGateway, func(c *Config) { c.Gateway = GatewayConfig{} },
-			[]string{"gateway.baseUrl", "gateway.userId", "gateway.userKey", "gateway.scopes", "gateway.topK", "gateway.timeout"}},
+			[]string{"gateway.baseUrl", "gateway.userId", "gateway.userKey", "gateway.scopes", "gateway.topK", "gateway.timeout", "gateway.recallTimeout"}},
 		{"no base URL", ModeGateway, func(c *Config) { c.Gateway.BaseURL = "" }, []string{"gateway.baseUrl"}},
 		{"no URL", ModeGateway, func(c *Config) { c.Gateway.BaseURL = "memory.example" }, []string{"gateway.baseUrl"}},
 		{"credentials in it", ModeGateway, func(c *Config) { c.Gateway.BaseURL = "https://ines:" + key.Reveal() + "@memory.example" }, []string{"gateway.baseUrl"}},
@@ -61,13 +61,14 @@ func TestValidate(t *testing.T) {
 		{"topK 101", ModeGateway, func(c *Config) { c.Gateway.TopK = 101 }, []string{"gateway.topK"}},
 		{"no timeout", ModeGateway, func(c *Config) { c.Gateway.Timeout = 0 }, []string{"gateway.timeout"}},
 		{"a negative timeout", ModeGateway, func(c *Config) { c.Gateway.Timeout = -time.Second }, []string{"gateway.timeout"}},
+		{"no time for a search", ModeGateway, func(c *Config) { c.Gateway.RecallTimeout = 0 }, []string{"gateway.recallTimeout"}},
 		{"a directory too", ModeGateway, func(c *Config) { c.Curated.Dir = "notes" }, []string{"curated.dir"}},
 		{"a gateway too", ModeCurated, func(c *Config) { c.Gateway.BaseURL, c.Gateway.UserKey = "https://memory.example", key }, []string{"gateway.baseUrl", "gateway.userKey"}},
 		{"a blank directory", ModeCurated, func(c *Config) { c.Curated.Dir = " " }, []string{"curated.dir"}},
 		{"a gateway beside one's own", ModeLocal, func(c *Config) { c.Gateway = valid(ModeGateway).Gateway }, []string{"gateway.baseUrl", "gateway.userId", "gateway.userKey"}},
 		{"all of a gateway", ModeLocal, func(c *Config) {
-			c.Gateway = GatewayConfig{"u", "u", key, "a", "p", []recall.SearchScope{"resources"}, 9, time.Second, true}
-		}, []string{"gateway.baseUrl", "gateway.userId", "gateway.userKey", "gateway.appId", "gateway.projectId", "gateway.scopes", "gateway.topK", "gateway.timeout", "gateway.proxyFromEnvironment"}},
+			c.Gateway = GatewayConfig{"u", "u", key, "a", "p", []recall.SearchScope{"resources"}, 9, time.Second, time.Minute, true}
+		}, []string{"gateway.baseUrl", "gateway.userId", "gateway.userKey", "gateway.appId", "gateway.projectId", "gateway.scopes", "gateway.topK", "gateway.timeout", "gateway.recallTimeout", "gateway.proxyFromEnvironment"}},
 	} {
 		c := valid(tt.mode)
 		tt.set(&c)

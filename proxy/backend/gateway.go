@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/remora-proxy/remora/persist"
+	"github.com/remora-proxy/remora/recall/breaker"
 	"github.com/remora-proxy/remora/storage"
 )
 
@@ -61,9 +62,11 @@ type Gateway struct {
 	bytes  atomic.Int64 // of the texts in queue
 	last   int64        // the newest timestamp sent; Run's own
 
+	searches breaker.Breaker
+
 	accepted, recalls, added, flushed atomic.Int64
 	dropped, skipped                  atomic.Int64
-	failed                  map[operation]map[Category]*atomic.Int64 // fixed keys
+	failed                            map[operation]map[Category]*atomic.Int64 // fixed keys
 }
 
 // NewGateway returns a Gateway. It does no I/O.
@@ -87,7 +90,7 @@ func NewGateway(cfg GatewayConfig, deps Deps) (*Gateway, error) {
 		cfg: cfg, base: strings.TrimRight(cfg.BaseURL, "/"), deps: deps, queue: make(chan persist.Turn, maxQueued),
 		// A redirect would send the key to a server that no setting names.
 		http:   &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
-		failed: map[operation]map[Category]*atomic.Int64{},
+		failed: map[operation]map[Category]*atomic.Int64{}, searches: breaker.Breaker{MinCooldown: minPause, MaxCooldown: maxPause},
 	}
 	for _, op := range operations {
 		g.failed[op] = map[Category]*atomic.Int64{}
@@ -186,6 +189,7 @@ type GatewayStats struct {
 	Waiting  int   // turns
 	Dropped  int64 // turns for which there was no room or no time
 	Skipped  int64 // turns of which nothing may be sent
+	Paused   bool  // searches have failed, and the gateway is not asked for now
 	// Failed counts failures by operation (recall, add, flush) and category.
 	Failed map[string]map[Category]int64
 }
@@ -204,7 +208,7 @@ func (s GatewayStats) Lost() int64 {
 func (g *Gateway) Stats() GatewayStats {
 	out := GatewayStats{
 		Recalls: g.recalls.Load(), Accepted: g.accepted.Load(), Added: g.added.Load(), Flushed: g.flushed.Load(), Waiting: len(g.queue),
-		Dropped: g.dropped.Load(), Skipped: g.skipped.Load(), Failed: map[string]map[Category]int64{},
+		Dropped: g.dropped.Load(), Skipped: g.skipped.Load(), Paused: g.searches.IsOpen(), Failed: map[string]map[Category]int64{},
 	}
 	for op, by := range g.failed {
 		for c, n := range by {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/remora-proxy/remora/persist/extract"
 	"github.com/remora-proxy/remora/recall"
@@ -41,8 +42,16 @@ const maxText = 2048
 // gatewayTrust is the trust of what another server says that a user has said.
 const gatewayTrust = 0.5
 
+// How long a gateway whose searches fail is not asked: at first, and at most.
+// Each request that asks it again may wait for its whole time.
+const (
+	minPause = 5 * time.Second
+	maxPause = 30 * time.Second
+)
+
 // Recall searches the gateway, in one attempt. The scope of r is not sent: the
-// memory is the configured user's, no matter who asks.
+// memory is the configured user's, no matter who asks. After three failures in a
+// row it fails at once, without asking, except once after each pause.
 func (g *Gateway) Recall(ctx context.Context, r recall.Request) (recall.Result, error) {
 	asked := g.query(&r)
 	if asked == "" {
@@ -57,11 +66,18 @@ func (g *Gateway) Recall(ctx context.Context, r recall.Request) (recall.Result, 
 	if len(r.Scopes) > 0 {
 		body.Scope = r.Scopes
 	}
+	ok, probe := g.searches.Allow(began)
+	if !ok {
+		failed := &failure{op: opRecall, category: Paused}
+		g.count(failed) // the pause is an event, not each search in it
+		return recall.Result{}, failed
+	}
 	content, status, failed := g.post(ctx, opRecall, body)
 	var results []found
 	if failed == nil {
 		results, failed = decode(content, status)
 	}
+	g.noteSearch(failed, probe, began)
 	if failed != nil {
 		g.noteRecallFailed(failed)
 		if failed.category == Timeout {
@@ -73,6 +89,21 @@ func (g *Gateway) Recall(ctx context.Context, r recall.Request) (recall.Result, 
 	out.Took = g.deps.Now().Sub(began)
 	g.noteRecall(body.Scope, len(out.Memories))
 	return out, nil
+}
+
+// noteSearch has a search that began then decide whether further ones are made.
+func (g *Gateway) noteSearch(failed *failure, probe bool, began time.Time) {
+	now := g.deps.Now()
+	switch {
+	case failed == nil:
+		if g.searches.Succeeded(probe) {
+			g.deps.Log.Info("the memory gateway has recovered")
+		}
+	case failed.category == Canceled, failed.category == Timeout && now.Sub(began) < min(g.cfg.Timeout, g.cfg.RecallTimeout)/2:
+		g.searches.Withdraw(probe) // it had not its time, which something else has taken
+	case g.searches.Failed(now, probe, 0):
+		g.deps.Log.Warn("the memory gateway fails or is too slow: requests are not given its memories for now", "category", string(failed.category), "status", failed.status)
+	}
 }
 
 // maxQuery is how much of a message is redacted for its query, in bytes. The

@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -265,6 +266,99 @@ func TestRecallDeadline(t *testing.T) {
 	}
 	if e := log.events(eventRecallFailed); len(e) != 1 || e[0]["category"] != "canceled" {
 		t.Errorf("events %v", e)
+	}
+}
+
+// After three failures in a row the gateway is not searched for 5 s, then twice
+// as long each time, at most 30 s, with one attempt in between. That is said
+// once, as is that it answers again.
+func TestSearchesPause(t *testing.T) {
+	s := newServer(t)
+	var log lines
+	var now atomic.Int64
+	d := deps(&log)
+	d.Now = func() time.Time { return time.Unix(now.Load(), 0) }
+	g, err := NewGateway(gatewayConfig(s.URL), d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const pauses, recovers = "the memory gateway fails or is too slow: requests are not given its memories for now", "the memory gateway has recovered"
+	failing := true
+	s.answers(func(string) (int, string) {
+		if failing {
+			return 503, "{}"
+		}
+		return 200, `{"results":[]}`
+	})
+	search := func(what string, wantAsked int, wantErr bool) {
+		t.Helper()
+		_, err := g.Recall(t.Context(), ask("my dog"))
+		if n := len(s.requests()); n != wantAsked || (err != nil) != wantErr {
+			t.Errorf("%s: %d requests, %v", what, n, err)
+		}
+	}
+	for range 3 {
+		search("before", 1, true)
+	}
+	search("paused", 0, true)
+	if got := g.Stats(); !got.Paused || got.Failed["recall"][Paused] != 1 || len(log.events(eventRecallFailed)) != 3 {
+		t.Errorf("stats %+v, events %v", got, log.events(eventRecallFailed))
+	}
+	for _, pause := range []int64{5, 10, 20, 30, 30} {
+		now.Add(pause - 1)
+		search("a second before the end of a pause", 0, true)
+		now.Add(1)
+		search("after a pause", 1, true)
+	}
+	if e := log.events(pauses); len(e) != 1 || e[0]["level"] != "WARN" || e[0]["category"] != "status" || e[0]["status"] != 503.0 {
+		t.Errorf("the pause is logged as %v", e)
+	}
+	failing = false
+	search("too early", 0, true)
+	now.Add(30)
+	for range 4 {
+		search("recovered", 1, false)
+	}
+	if e := log.events(recovers); len(e) != 1 || g.Stats().Paused {
+		t.Errorf("recovered: %v, %+v", e, g.Stats())
+	}
+}
+
+// A gateway that hangs costs three requests gateway.recallTimeout, and further
+// ones nothing. What says nothing of the gateway does not count: clients that
+// leave, and searches that were given hardly any time.
+func TestHungGateway(t *testing.T) {
+	s := newServer(t)
+	hang := make(chan struct{})
+	defer close(hang)
+	s.answers(func(string) (int, string) { <-hang; return 200, `{"results":[]}` })
+	cfg := gatewayConfig(s.URL)
+	cfg.RecallTimeout = 300 * time.Millisecond
+	g, _, _ := running(t, cfg)
+	search := func(ctx context.Context) (took time.Duration, err error) {
+		began := time.Now()
+		_, err = g.Recall(ctx, ask("my dog"))
+		return time.Since(began), err
+	}
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	for range 4 {
+		short, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		_, _ = search(short)
+		cancel()
+		_, _ = search(gone)
+	}
+	if g.Stats().Paused {
+		t.Fatal("it is not asked although it had no time to answer")
+	}
+	for range 3 {
+		if took, err := search(t.Context()); !errors.Is(err, recall.ErrTimeout) || took > cfg.Timeout/2 {
+			t.Errorf("%v after %v", err, took)
+		}
+	}
+	var failed *failure
+	if took, err := search(t.Context()); !errors.As(err, &failed) || failed.category != Paused || errors.Is(err, recall.ErrTimeout) || took > cfg.RecallTimeout/2 {
+		t.Errorf("the fourth: %v after %v", err, took)
 	}
 }
 

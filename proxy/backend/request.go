@@ -41,11 +41,12 @@ const (
 	InvalidJSON  Category = "invalid_json"
 	WrongShape   Category = "wrong_shape" // JSON without a list of results, or more than is read
 	Canceled     Category = "canceled"    // the client of the proxy left, or Remora stops
+	Paused       Category = "paused"      // not asked, because searches have failed
 )
 
 // Categories lists them.
 func Categories() []Category {
-	return []Category{Timeout, Refused, Unauthorized, BadStatus, InvalidJSON, WrongShape, Canceled}
+	return []Category{Timeout, Refused, Unauthorized, BadStatus, InvalidJSON, WrongShape, Canceled, Paused}
 }
 
 // failure is a failed request. It has no part of what was sent or received.
@@ -79,7 +80,11 @@ const maxResponse = 1 << 20
 
 // post makes one attempt and returns the body and the status of a success.
 func (g *Gateway) post(ctx context.Context, op operation, body any) (content []byte, status int, failed *failure) {
-	ctx, cancel := context.WithTimeout(ctx, g.cfg.Timeout)
+	limit := g.cfg.Timeout
+	if op == opRecall {
+		limit = min(limit, g.cfg.RecallTimeout)
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	sent, err := json.Marshal(body)
 	if err != nil {

@@ -31,6 +31,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/remora-proxy/remora/recall/breaker"
 	"github.com/remora-proxy/remora/redact"
 )
 
@@ -151,7 +152,7 @@ type Client struct {
 
 	dimension atomic.Int64 // configured or of the first response; 0 before
 	slots     chan struct{}
-	breaker   breaker
+	breaker   breaker.Breaker
 
 	life context.Context // of requests, which may outlive their callers
 	stop context.CancelFunc
@@ -190,6 +191,7 @@ func New(cfg Config, log *slog.Logger) (*Client, error) {
 		// A redirect would send texts to a server that no setting names.
 		http:  &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
 		slots: make(chan struct{}, cfg.Concurrency), calls: map[queryKey]*call{}, cache: newCache(cfg.CacheQueries),
+		breaker: breaker.Breaker{MinCooldown: minCooldown, MaxCooldown: maxCooldown},
 	}
 	c.dimension.Store(int64(cfg.Dimensions))
 	c.life, c.stop = context.WithCancel(context.Background())
@@ -240,5 +242,5 @@ type Stats struct {
 
 // Stats returns the counters.
 func (c *Client) Stats() Stats {
-	return Stats{Hits: c.hits.Load(), Refused: c.refused.Load(), Retried: c.retried.Load(), Open: c.breaker.isOpen()}
+	return Stats{Hits: c.hits.Load(), Refused: c.refused.Load(), Retried: c.retried.Load(), Open: c.breaker.IsOpen()}
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/remora-proxy/remora/recall/breaker"
 	"github.com/remora-proxy/remora/redact"
 )
 
@@ -312,7 +313,7 @@ func TestBreaker(t *testing.T) {
 				_, err := c.Query(ctx, text)
 				return time.Since(start), err
 			}
-			for i := range failuresToOpen {
+			for i := range breaker.FailuresToOpen {
 				if _, err := ask(fmt.Sprint(i)); err == nil {
 					t.Fatal("a dead server answered")
 				}
@@ -322,8 +323,8 @@ func TestBreaker(t *testing.T) {
 					t.Fatalf("late %v: got %v after %v, want %v at once", late, err, took, ErrOpen)
 				}
 			}
-			if sent.Load() != failuresToOpen || !c.Stats().Open {
-				t.Errorf("late %v: sent %d requests, want %d", late, sent.Load(), failuresToOpen)
+			if sent.Load() != breaker.FailuresToOpen || !c.Stats().Open {
+				t.Errorf("late %v: sent %d requests, want %d", late, sent.Load(), breaker.FailuresToOpen)
 			}
 			time.Sleep(minCooldown)
 			for i := range 3 { // the first is the probe, and it fails
@@ -332,8 +333,8 @@ func TestBreaker(t *testing.T) {
 				}
 			}
 			time.Sleep(minCooldown) // the second cooldown is twice as long
-			if _, err := ask("still"); !errors.Is(err, ErrOpen) || sent.Load() != failuresToOpen+1 {
-				t.Errorf("late %v: got %v after %d requests, want %d", late, err, sent.Load(), failuresToOpen+1)
+			if _, err := ask("still"); !errors.Is(err, ErrOpen) || sent.Load() != breaker.FailuresToOpen+1 {
+				t.Errorf("late %v: got %v after %d requests, want %d", late, err, sent.Load(), breaker.FailuresToOpen+1)
 			}
 			well.Store(true)
 			time.Sleep(minCooldown + time.Second) // the late probe ended later
@@ -521,7 +522,7 @@ func TestErrorsQuoteNothing(t *testing.T) {
 	}
 	_, err = c.Documents(t.Context(), []string{"a quince"})
 	said := fmt.Sprint(err)
-	for range failuresToOpen {
+	for range breaker.FailuresToOpen {
 		_, err = c.Query(t.Context(), "a quince")
 		said += fmt.Sprint(err)
 	}

@@ -10,6 +10,12 @@ import (
 // maxCalls is the most queries in flight. Beyond that Query returns ErrOpen.
 const maxCalls = 16
 
+// The breaker's first cooldown, and its longest. Nobody waits for its probe.
+const (
+	minCooldown = 5 * time.Second
+	maxCooldown = 5 * time.Minute
+)
+
 // queryKey identifies a query's text, which is not kept.
 type queryKey [sha256.Size]byte
 
@@ -70,7 +76,7 @@ func (c *Client) join(ctx context.Context, key queryKey, text string) (*call, []
 		return nil, nil, ErrOpen
 	}
 	now := time.Now()
-	ok, probe := c.breaker.allow(now)
+	ok, probe := c.breaker.Allow(now)
 	if !ok {
 		return nil, nil, ErrOpen
 	}
@@ -106,16 +112,16 @@ func (c *Client) run(k *call, key queryKey, text string, probe bool, inTime time
 	close(k.done)
 	switch {
 	case c.life.Err() != nil:
-		c.breaker.withdraw()
+		c.breaker.Withdraw(probe)
 	case isAboutTexts(err): // the server is well, and may accept other texts
-		c.breaker.withdraw()
+		c.breaker.Withdraw(probe)
 	case err != nil && (probe || !k.late):
 		c.fail(probe, retryAfter(err), err)
 	case err != nil: // counted when the caller left
 	case probe && time.Since(began) > inTime:
 		c.fail(true, 0, errLate)
 	case !k.late:
-		if c.breaker.succeeded(probe) {
+		if c.breaker.Succeeded(probe) {
 			c.log.Info("embeddings server has recovered", "host", c.Host())
 		}
 	}
@@ -134,7 +140,7 @@ func (c *Client) giveUp(k *call) {
 }
 
 func (c *Client) fail(probe bool, after time.Duration, why error) {
-	if c.breaker.failed(time.Now(), probe, after) {
+	if c.breaker.Failed(time.Now(), probe, after) {
 		c.log.Warn("embeddings server failed or is too slow: queries are answered without it for now", "host", c.Host(), "error", why)
 	}
 }

@@ -186,7 +186,8 @@ func (c *Config) Settle(where Place) {
 	c.Proxy.RecallDeadline, c.Proxy.FirstDeadline = c.Recall.Deadline, c.Recall.FirstDeadline
 	switch c.Backend.Mode {
 	case backend.ModeGateway: // a server elsewhere takes longer than an index in memory
-		c.Proxy.RecallDeadline, c.Proxy.FirstDeadline = c.Backend.Gateway.Timeout, c.Backend.Gateway.Timeout
+		wait := min(c.Backend.Gateway.RecallTimeout, c.Backend.Gateway.Timeout)
+		c.Proxy.RecallDeadline, c.Proxy.FirstDeadline = wait, wait
 	case backend.ModeCurated: // a snapshot for each conversation
 		c.Proxy.Injection.Placement = proxy.PlacementSystem
 		if !slices.Contains(c.API.MCP, mcp.SetMemory) { // which alone writes the files

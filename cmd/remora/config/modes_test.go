@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/remora-proxy/remora/api/mcp"
 	"github.com/remora-proxy/remora/proxy"
@@ -30,7 +31,7 @@ func TestModes(t *testing.T) {
 		c.Backend.Gateway.BaseURL, c.Backend.Gateway.UserID, c.Backend.Gateway.UserKey = "http://127.0.0.1:1", "ines", "key"
 	}
 	c, said := load(gateway)
-	if said != "" || c.Proxy.RecallDeadline != c.Backend.Gateway.Timeout {
+	if said != "" || c.Proxy.RecallDeadline != time.Second || c.Proxy.FirstDeadline != time.Second {
 		t.Errorf("gateway: deadline %v, %s", c.Proxy.RecallDeadline, said)
 	}
 	if _, said := load(func(c *Config) { gateway(c); c.API.MCP = []string{mcp.SetMemory} }); !strings.Contains(said, "api.mcp") {

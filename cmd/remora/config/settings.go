@@ -133,7 +133,8 @@ func (c *Config) backendSettings() []setting {
 		{key: "gateway.projectId", at: text(&g.ProjectID), doc: "The project there."},
 		{key: "gateway.scopes", at: names(&g.Scopes), doc: "Where memories may come from: `current_chat`, `resources`, `all_user_memory`."},
 		{key: "gateway.topK", at: integer(&g.TopK, 1, recall.MaxTopK), doc: "Memories of one request."},
-		{key: "gateway.timeout", at: duration(&g.Timeout, time.Millisecond, maxDuration), doc: "For each request to the gateway. A request of a client waits as long for its memories, in place of `recall.deadline`."},
+		{key: "gateway.timeout", at: duration(&g.Timeout, time.Millisecond, maxDuration), doc: "For each request to the gateway. Nobody waits for those that add turns."},
+		{key: "gateway.recallTimeout", at: duration(&g.RecallTimeout, time.Millisecond, maxDuration), doc: "How long a request of a client waits for its memories, in place of `recall.deadline`. After three searches in a row that fail or take longer, the gateway is [not searched for a while](gateway.md#when-the-gateway-fails)."},
 		{key: "gateway.proxyFromEnvironment", at: boolean(&g.ProxyFromEnvironment), doc: "Reaches the gateway through `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY`."},
 		{key: "curated.dir", at: text(&b.Curated.Dir), doc: "Directory of MEMORY.md and USER.md, read at the first turn of each conversation. Empty = each user's own, `/memories/MEMORY.md` and `/memories/USER.md` of the memory tool ([MCP](mcp.md))."},
 	}
