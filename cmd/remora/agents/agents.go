@@ -29,6 +29,9 @@ type Agent struct {
 	File, Snippet string
 	// Places are where File usually is; the home directory is ~.
 	Places []string
+	// URL returns where the text of File has requests go. Without it, File leads
+	// to whatever address it mentions.
+	URL func(text string) string
 
 	// Inline and Arguments point one run of the agent at Remora, where Snippet
 	// does so for all: variables, and arguments before all others. With neither
@@ -62,7 +65,7 @@ headers:
 func All() []Agent {
 	return []Agent{
 		{Name: "codex", Title: "Codex", Programs: []string{"codex"}, File: "~/.codex/config.toml", Places: []string{"~/.codex/config.toml"}, Snippet: `openai_base_url = "{v1}"`,
-			Arguments: []string{"-c", `openai_base_url="{v1}"`}},
+			URL: codexURL, Arguments: []string{"-c", `openai_base_url="{v1}"`}, Note: "above its first [table]"},
 		{Name: "claude", Title: "Claude Code", Programs: []string{"claude"}, Variables: []Variable{{"ANTHROPIC_BASE_URL", "{base}"}}},
 		{Name: "opencode", Title: "OpenCode", Programs: []string{"opencode"}, File: "opencode.json", Snippet: openCodeSnippet,
 			Places: []string{"opencode.json", "~/.config/opencode/opencode.json"}, Inline: []Variable{{"OPENCODE_CONFIG_CONTENT", openCodeInline}}},

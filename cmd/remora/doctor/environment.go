@@ -88,6 +88,7 @@ func (e Environment) file(a agents.Agent) Finding {
 	f := Finding{Subject: a.Title, Status: OK}
 	host := strings.TrimPrefix(e.Base, "http://")
 	_, port, _ := net.SplitHostPort(host) // Base has one
+	misplaced := ""
 	for _, place := range a.Places {
 		if rest, inHome := strings.CutPrefix(place, "~/"); inHome {
 			if e.Home == "" {
@@ -99,15 +100,26 @@ func (e Environment) file(a agents.Agent) Finding {
 		if err != nil {
 			continue
 		}
-		if bytes.Contains(text, []byte(host)) || bytes.Contains(text, []byte("localhost:"+port)) {
+		leads := bytes.Contains(text, []byte(host)) || bytes.Contains(text, []byte("localhost:"+port))
+		if a.URL != nil {
+			_, address := hostOf(a.URL(string(text)))
+			if leads && !e.isRemora(address) {
+				misplaced = place
+			}
+			leads = e.isRemora(address)
+		}
+		if leads {
 			f.Text = place + " leads to Remora"
 			return f
 		}
 	}
 	f.Status, f.Text = Warning, fmt.Sprintf("installed, and %s does not name %s: its requests don't pass through Remora", a.File, e.Base)
+	if misplaced != "" {
+		f.Text = fmt.Sprintf("%s names %s only where %s does not read it: its requests don't pass through Remora", misplaced, e.Base, a.Title)
+	}
 	f.Fix = fmt.Sprintf("'remora env %s' prints what goes there.", a.Name)
 	if a.Wrappable() {
-		f.Fix = fmt.Sprintf("Run it with: remora wrap -- %s; or put there what 'remora env %s' prints.", a.Programs[0], a.Name)
+		f.Fix = fmt.Sprintf("Run it with: remora wrap -- %s; or put there what 'remora env %s' prints, and where it says.", a.Programs[0], a.Name)
 	}
 	return f
 }
