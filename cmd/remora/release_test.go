@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -23,9 +24,16 @@ type releaseFiles struct {
 	}
 	Signs []struct{ Artifacts string }
 	Sboms []struct{ Artifacts string }
+	Casks []struct{ Manpages []string } `yaml:"homebrew_casks"`
 }
 
-type packaged struct{ Src, Dst string }
+type packaged struct {
+	Src, Dst string
+	Info     struct {
+		Group string
+		Mode  os.FileMode
+	} `yaml:"file_info"`
+}
 
 func readRelease(t *testing.T) releaseFiles {
 	t.Helper()
@@ -115,6 +123,25 @@ func TestReleasePackagesWhatIsThere(t *testing.T) {
 	}
 }
 
+// Homebrew installs the manual pages that it is told by name.
+func TestReleaseHasAllManualPages(t *testing.T) {
+	dir := t.TempDir()
+	if err := run(t.Context(), []string{"man", dir}, environment(), strings.NewReader(""), io.Discard, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	pages, err := filepath.Glob(filepath.Join(dir, "*.1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want []string
+	for _, page := range pages {
+		want = append(want, "man/"+filepath.Base(page))
+	}
+	if got := slices.Sorted(slices.Values(readRelease(t).Casks[0].Manpages)); !slices.Equal(got, want) {
+		t.Errorf("the cask has %q, want %q", got, want)
+	}
+}
+
 // Chart, components, snippets and compose run the image that a release pushes,
 // and the documentation names no other. The release workflow refuses a tag that
 // is not the chart's version.
@@ -177,6 +204,9 @@ func TestUnitIsHardened(t *testing.T) {
 	installed := map[string]bool{}
 	for _, f := range readRelease(t).Nfpms[0].Contents {
 		installed[f.Dst] = true
+		if f.Dst == "/etc/remora/config.json" && (f.Info.Mode != 0o640 || f.Info.Group != "remora") {
+			t.Errorf("%s has mode %v and group %q: it may hold keys", f.Dst, f.Info.Mode, f.Info.Group)
+		}
 	}
 	for _, want := range []string{"/usr/lib/systemd/system/remora.service", "/usr/lib/systemd/system/remora.socket", "/usr/lib/sysusers.d/remora.conf", "/etc/remora/config.json"} {
 		if !installed[want] {

@@ -8,6 +8,15 @@ elif ! getent passwd remora >/dev/null; then
   useradd --system --home-dir /var/lib/remora --no-create-home --shell /usr/sbin/nologin remora
 fi
 
+# Settings and variables may be keys. The user is made only now, so that what was unpacked, or made by hand, may be root's
+# alone. Another group is somebody's choice.
+for file in /etc/remora/config.json /etc/remora/remora.env; do
+  if [ -e "$file" ] && [ "$(stat -c %g "$file")" = 0 ]; then
+    chgrp remora "$file"
+    chmod o= "$file"
+  fi
+done
+
 # Never where there is data: it was sealed with another key.
 if [ ! -e /etc/remora/store.key ] && [ ! -e /var/lib/remora/store/keyring ]; then
   (umask 077 && od -An -v -tx1 -N32 /dev/urandom | tr -d ' \n' >/etc/remora/store.key.new)
