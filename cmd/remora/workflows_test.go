@@ -1,6 +1,8 @@
 package main
 
 import (
+	"cmp"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -117,6 +119,37 @@ func TestWorkflowsOnlyRead(t *testing.T) {
 	on, _ := parsed["release.yml"].On.(map[string]any)
 	if push, _ := on["push"].(map[string]any); len(on) != 1 || len(push) != 1 || push["tags"] == nil {
 		t.Errorf("release.yml runs on %v, want tags only", on)
+	}
+}
+
+// The newest dependencies are tried, and proposed, of every module.
+func TestWorkflowsUpdateAllModules(t *testing.T) {
+	root := filepath.Join("..", "..")
+	var modules []string
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() && (d.Name() == ".git" || d.Name() == "node_modules") {
+			return fs.SkipDir
+		}
+		if err == nil && d.Name() == "go.mod" {
+			module, err := filepath.Rel(root, filepath.Dir(path))
+			modules = append(modules, filepath.ToSlash(module))
+			return err
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.SortFunc(modules, func(a, b string) int { return cmp.Compare(strings.Count(a, "/"), strings.Count(b, "/")) })
+	if want := "for module in " + strings.Join(modules, " ") + "; do"; !strings.Contains(readRoot(t, ".github/workflows/nightly.yml"), want) {
+		t.Errorf("nightly.yml lacks %q", want)
+	}
+	proposed := "[/"
+	for _, module := range modules[1:] {
+		proposed += ", /" + module
+	}
+	if want := "directories: " + proposed + "]"; !strings.Contains(readRoot(t, ".github/dependabot.yml"), want) {
+		t.Errorf("dependabot.yml lacks %q", want)
 	}
 }
 
