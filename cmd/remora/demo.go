@@ -32,7 +32,7 @@ func demoCommand() command {
 		define: func(f *pflag.FlagSet) runner {
 			plain := f.Bool("no-color", false, "use no colours; NO_COLOR in the environment says the same")
 			return func(ctx context.Context, s streams, _ []string) error {
-				return demo(ctx, s, !*plain && s.getenv("NO_COLOR") == "" && isTerminal(s.out))
+				return demo(ctx, s, !*plain && s.getenv("NO_COLOR") == "" && s.getenv("TERM") != "dumb" && isTerminal(s.out))
 			}
 		},
 	}

@@ -145,3 +145,33 @@ func TestFirstStartOffersAgents(t *testing.T) {
 		t.Errorf("shown again: %q", rest)
 	}
 }
+
+// The demo has colours on a terminal that can show them.
+func TestDemoColours(t *testing.T) {
+	for name, test := range map[string]struct {
+		env  []string
+		want bool
+	}{
+		"a terminal": {env: []string{"TERM", "xterm"}, want: true},
+		"a dumb one": {env: []string{"TERM", "dumb"}},
+		"unwanted":   {env: []string{"TERM", "xterm", "NO_COLOR", "1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			person, programs := terminal(t)
+			var shown []byte
+			read := make(chan struct{})
+			go func() {
+				defer close(read)
+				shown, _ = io.ReadAll(person) // an error once nobody has the other end
+			}()
+			if err := run(t.Context(), []string{"demo"}, environment(append(test.env, "HOME", t.TempDir())...), nil, programs, io.Discard); err != nil {
+				t.Error(err)
+			}
+			_ = programs.Close()
+			<-read
+			if got := strings.Contains(string(shown), "\x1b["); got != test.want || len(shown) == 0 {
+				t.Errorf("%d bytes, with colours: %v", len(shown), got)
+			}
+		})
+	}
+}
