@@ -48,6 +48,7 @@ const (
 	StoreDamaged   = "remora.store.damaged"
 	StoreSetAside  = "remora.store.set_aside"
 	StoreEphemeral = "remora.store.ephemeral"
+	GatewayFailing = "remora.gateway.failing"
 	LedgerSize     = "remora.ledger.size"
 	LedgerUnsaved  = "remora.ledger.unsaved"
 	LedgerDropped  = "remora.ledger.dropped"
@@ -154,6 +155,7 @@ func stateRows() []Row {
 		{StoreDamaged, Counter, "{file}", nil, "files and records found damaged", nil},
 		{StoreSetAside, Gauge, "{store}", nil, "stores that were set aside because of damage and still exist", nil},
 		{StoreEphemeral, Gauge, "{store}", nil, "1 if the memories are [known to be lost](operations.md#memories-that-do-not-last) with the pod, the container or the machine's memory, else 0", nil},
+		{GatewayFailing, Gauge, "{gateway}", nil, "1 while searches of the [gateway](gateway.md#when-the-gateway-fails) with the memory fail, so that requests are not given memories; 0 if it answers, or there is none", nil},
 		{LedgerSize, Gauge, "By", nil, "records of insertions in memory", nil},
 		{LedgerUnsaved, Gauge, "By", nil, "records of insertions that wait to be stored", nil},
 		{LedgerDropped, Counter, "{entry}", nil, "records of insertions that could not be stored or read", nil},

@@ -4,7 +4,9 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 )
@@ -73,4 +75,46 @@ func TestTurnsThatAGatewayRefuses(t *testing.T) {
 	if _, last, _ := strings.Cut(o.log.String(), `"msg":"stopped"`); !strings.Contains(last, `"gateway":{"recalls":3,"accepted":3,"added":0,"flushed":0,"lost":3,"skipped":0}`) {
 		t.Errorf("the last line says %s", last)
 	}
+}
+
+// A gateway that hangs costs three requests the time for a search, and further
+// ones nothing. The metrics say so, until it answers again.
+func TestGatewayThatHangs(t *testing.T) {
+	hang := make(chan struct{})
+	var hangs atomic.Bool
+	hangs.Store(true)
+	gateway := newFakeGateway(t, func(w http.ResponseWriter, _ string) {
+		if hangs.Load() {
+			<-hang
+		}
+		_, _ = io.WriteString(w, `{"results":[]}`)
+	})
+	release := sync.OnceFunc(func() { close(hang) })
+	t.Cleanup(release)
+	o := startWithGateway(t, gateway.URL, "REMORA_GATEWAY_RECALL_TIMEOUT", "300ms")
+	o.shows("remora_gateway_failing 0")
+	conversations := 0
+	says := func() string {
+		conversations++
+		return o.chat("fake-1", false, "What is my falcon called?", "Authorization", "Bearer sk-owner-of-the-falcon", "X-Remora-Conversation", strconv.Itoa(conversations))
+	}
+	for range 3 {
+		if status := says(); status != "timeout" {
+			t.Errorf("status %q, want timeout", status)
+		}
+	}
+	asked := gateway.asked.Load()
+	for range 3 {
+		if status := says(); status != "unavailable" {
+			t.Errorf("status %q, want unavailable", status)
+		}
+	}
+	if n := gateway.asked.Load(); n != asked {
+		t.Errorf("%d more searches are made", n-asked)
+	}
+	o.shows("remora_gateway_failing 1", `remora_recall_searches_total{remora_outcome="timeout"} 3`, `remora_recall_searches_total{remora_outcome="failed"} 3`)
+	hangs.Store(false)
+	release()
+	eventually(t, "it is asked again", func() bool { return says() == "empty" })
+	o.shows("remora_gateway_failing 0")
 }

@@ -128,21 +128,14 @@ func (o *observed) losses(to telemetry.Observer, j *persist.Stats) {
 // state observes the store, the indexes and the receipts.
 func (o *observed) state(to telemetry.Observer) {
 	status, index := o.s.store.Status(), o.s.engine.Stats()
-	open := int64(0)
-	if status.Open {
-		open = 1
-	}
-	to.Count(telemetry.StoreOpen, open)
+	to.Count(telemetry.StoreOpen, one(status.Open))
 	to.Count(telemetry.StoreFree, whole(status.FreeBytes))
 	to.Count(telemetry.StoreSize, o.size.now())
 	to.Count(telemetry.StoreRestarts, whole(status.Restarts))
 	to.Count(telemetry.StoreDamaged, whole(status.Damaged))
 	to.Count(telemetry.StoreSetAside, int64(len(status.SetAside)))
-	ephemeral := int64(0)
-	if o.s.lifetime != machine.Lasting {
-		ephemeral = 1
-	}
-	to.Count(telemetry.StoreEphemeral, ephemeral)
+	to.Count(telemetry.StoreEphemeral, one(o.s.lifetime != machine.Lasting))
+	to.Count(telemetry.GatewayFailing, one(o.s.gatewayStats().Paused))
 	to.Count(telemetry.IndexSize, index.Bytes)
 	to.Count(telemetry.IndexLimit, index.MaxBytes)
 	to.Count(telemetry.IndexUsers, int64(index.Scopes))
@@ -216,6 +209,14 @@ func counts[N int64 | uint64](to telemetry.Observer, name string, key attribute.
 	for value, n := range by {
 		to.Count(name, whole(uint64(n)), key.String(value))
 	}
+}
+
+// one returns 1 if it is so, else 0.
+func one(so bool) int64 {
+	if so {
+		return 1
+	}
+	return 0
 }
 
 // whole returns n as far as OpenTelemetry can count.
