@@ -53,7 +53,7 @@ func giveTo(owner *syscall.Stat_t, dir string, files func() []string) error {
 	if err != nil {
 		return err
 	}
-	defer root.Close()
+	defer func() { _ = root.Close() }()
 	if files != nil {
 		var errs []error
 		for _, path := range files() {
