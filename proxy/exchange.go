@@ -155,6 +155,7 @@ func (x *httpExchange) serve() {
 		setStatus(x.w.Header(), x.statusHeader(), "0")
 		x.h.plane.leaveBody(x.w, x.r)
 		problemNoUpstream.Write(x.w)
+		x.h.stats.failures.Add(problemNoUpstream.Kind())
 		return
 	case isUpgrade(x.r):
 		x.upgrade()
@@ -234,7 +235,7 @@ func (x *httpExchange) upgrade() {
 		carry = newSocket(x.call).carry
 		delete(x.r.Header, "Sec-Websocket-Extensions")
 	}
-	x.log(outcome{relayed: x.h.plane.upgrade(x.w, x.r, x.up, carry)})
+	x.finish(outcome{relayed: x.h.plane.upgrade(x.w, x.r, x.up, carry)})
 }
 
 // passBuffer is the largest body, in bytes, that is buffered before dialing the
@@ -263,7 +264,7 @@ func (x *httpExchange) readBody() bool {
 		}
 		setStatus(x.w.Header(), x.statusHeader(), "0")
 		p.Write(x.w)
-		x.log(outcome{relayed: relayed{Status: p.Status}, cause: p.Kind()})
+		x.finish(outcome{relayed: relayed{Status: p.Status}, cause: p.Kind()})
 		x.trace.end(x.h.deps.Now())
 		return false
 	}

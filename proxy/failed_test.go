@@ -231,3 +231,27 @@ func TestSearchesOfClientsThatLeave(t *testing.T) {
 		t.Errorf("one that was late: counted %v", got)
 	}
 }
+
+// Failures of all paths are counted, also of those that are passed on unread:
+// by the upstream's status.
+func TestFailuresOfAnyPath(t *testing.T) {
+	r := newRig(t)
+	r.answers(func(in received) (int, string, string) {
+		return http.StatusServiceUnavailable, "application/json", "{}"
+	})
+	for _, path := range []string{r.path, "/v1/embeddings", "/v1/anything"} {
+		r.postTo(path, `{}`)
+	}
+	r.answers(replyWith("Noted."))
+	r.post(`{"model":"m","messages":[{"role":"user","content":"hello"}]}`)
+	got := map[string]int64{}
+	r.h.Stats().Failures(got)
+	for class, n := range got {
+		if want := map[string]int64{"503": 3}[class]; n != want {
+			t.Errorf("%s: %d, want %d", class, n, want)
+		}
+	}
+	if got["503"] == 0 {
+		t.Errorf("got %v", got)
+	}
+}

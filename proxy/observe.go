@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"net/http"
 	"regexp"
+	"strconv"
 	"strings"
 )
 
@@ -66,8 +67,28 @@ func (x *exchange) assemble(resp *http.Response, t *tee, out relayed) {
 	})
 }
 
-// log writes the exchange's one line. Its span may end later, with the
-// assembler.
+// finish counts an exchange that failed, and writes its one line. Its span may
+// end later, with the assembler.
+func (x *exchange) finish(out outcome) {
+	switch {
+	case out.Failed == failedClient:
+		out.cause = causeOfLeaving(x.ctx, out.Err)
+	case out.Failed == failedUpstream:
+		out.cause = causeOfBreak(x.up, out.Err)
+	case out.Err != nil: // an upgrade that was refused
+		p := explain(x.up, out.Err)
+		out.cause, out.detail = p.Kind(), p.Detail
+	}
+	switch {
+	case out.cause != "":
+		x.h.stats.failures.Add(out.cause)
+	case out.Status >= http.StatusBadRequest && out.Status <= 599: // the upstream's
+		x.h.stats.failures.Add(strconv.Itoa(out.Status))
+	}
+	x.log(out)
+}
+
+// log writes the exchange's one line.
 func (x *exchange) log(out outcome) {
 	if !x.h.log.Enabled(x.ctx, slog.LevelInfo) {
 		return
@@ -89,15 +110,6 @@ func (x *exchange) log(out outcome) {
 	}
 	if !out.FirstByte.IsZero() {
 		attrs = append(attrs, slog.Float64("firstByteMs", float64(out.FirstByte.Sub(x.start).Microseconds())/1000))
-	}
-	switch {
-	case out.Failed == failedClient:
-		out.cause = causeOfLeaving(x.ctx, out.Err)
-	case out.Failed == failedUpstream:
-		out.cause = causeOfBreak(x.up, out.Err)
-	case out.Err != nil: // an upgrade that was refused
-		p := explain(x.up, out.Err)
-		out.cause, out.detail = p.Kind(), p.Detail
 	}
 	if x.plan.repair != "" {
 		attrs = append(attrs, slog.String("repair", x.plan.repair))

@@ -49,6 +49,7 @@ import (
 	"github.com/remora-proxy/remora/proxy/ledger"
 	"github.com/remora-proxy/remora/proxy/listener"
 	"github.com/remora-proxy/remora/proxy/policy"
+	"github.com/remora-proxy/remora/proxy/problem"
 	"github.com/remora-proxy/remora/recall"
 	"github.com/remora-proxy/remora/storage"
 )
@@ -244,6 +245,7 @@ type Stats struct {
 	Retries     atomic.Int64             // requests refused and sent again, without blocks or repaired
 	Repairs     atomic.Int64             // requests repaired, see StatusRepaired
 	Unrepaired  atomic.Int64             // refusals of bound parts that no repair has helped; the client got them
+	failures    problem.Counts           // see Failures
 	searches    [searchOutcomes]atomic.Int64
 	Recalled    atomic.Int64 // memories that searches have found
 	Inserted    atomic.Int64 // bytes of blocks inserted for new turns
@@ -275,6 +277,11 @@ func (s *Stats) ByStatus() map[Status]int64 {
 	}
 	return out
 }
+
+// Failures adds to by how many exchanges failed, whether Remora reads them or
+// not: by the status of the upstream, 400 to 599, or else by what the log calls
+// failed.
+func (s *Stats) Failures(by map[string]int64) { s.failures.AddTo(by) }
 
 // Searches counts searches for memories by how they ended: found, empty,
 // timeout or failed.
@@ -400,6 +407,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == ownPath || strings.HasPrefix(r.URL.Path, ownPath+"/") {
 		h.plane.leaveBody(w, r)
 		problemOwnPath.Write(w)
+		h.stats.failures.Add(problemOwnPath.Kind())
 		return
 	}
 	h.exchange(w, r, nil, "")

@@ -77,7 +77,7 @@ func (x *httpExchange) relay(resp *http.Response) relayed {
 		x.accept()
 	}
 	x.assemble(resp, t, out)
-	x.log(outcome{relayed: out})
+	x.finish(outcome{relayed: out})
 	return out
 }
 
@@ -93,7 +93,7 @@ func (x *httpExchange) fail(err error) {
 	} else {
 		out.cause, out.detail = causeOfLeaving(x.ctx, err), ""
 	}
-	x.log(out)
+	x.finish(out)
 	x.h.recordReceipt(finishReceipt(&x.exchange, &out.relayed))
 	x.trace.end(x.h.deps.Now())
 	if !present {
@@ -115,6 +115,7 @@ func (x *httpExchange) guardAbort() {
 	if p := recover(); p != nil {
 		if p != http.ErrAbortHandler {
 			x.h.stats.Panics.Add(1)
+			x.h.stats.failures.Add("panic")
 			x.h.log.Error("panic", "in", "exchange", "stack", string(debug.Stack()))
 			x.trace.failed("panic")
 			x.trace.end(x.h.deps.Now())

@@ -406,7 +406,7 @@ func (s *socket) done(y *frameExchange, out relayed) {
 	s.settled(y)
 	resp := &http.Response{StatusCode: out.Status, Header: http.Header{"Content-Type": {"text/event-stream"}}}
 	y.assemble(resp, y.tee, out)
-	y.log(outcome{relayed: out})
+	y.finish(outcome{relayed: out})
 	select {
 	case s.finished <- struct{}{}:
 	default:

@@ -11,6 +11,7 @@ const (
 	RecallDuration    = "remora.recall.duration"
 
 	Exchanges     = "remora.exchanges"
+	Failures      = "remora.failures"
 	Retries       = "remora.upstream.retries"
 	Repairs       = "remora.repairs"
 	Panics        = "remora.panics"
@@ -108,6 +109,7 @@ func Table() []Row {
 		{RecallDuration, Histogram, "s", []attribute.Key{AttrOutcome}, "how long a search for memories took; outcomes as for `" + Searches + "`", moments},
 
 		{Exchanges, Counter, "{exchange}", []attribute.Key{AttrStatus}, "requests by what became of memory in them, as in `X-Remora-Status`", nil},
+		{Failures, Counter, "{request}", []attribute.Key{AttrError}, "requests of any path that failed, by the upstream's status, 400 to 599, or else as `failed` in [the log](#the-log): a kind of [problem](problems.md) if Remora answered, or `panic`", nil},
 		{Searches, Counter, "{search}", []attribute.Key{AttrOutcome}, "searches for memories: `found`, `empty`, `timeout` (past `recall.deadline` or `gateway.recallTimeout`) or `failed`", nil},
 		{Recalled, Counter, "{memory}", nil, "memories that searches have found", nil},
 		{Inserted, Counter, "By", nil, "blocks of memories inserted for new turns, without those repeated from earlier ones", nil},

@@ -51,6 +51,11 @@ func (o *observed) exchanges(to telemetry.Observer) {
 	for _, status := range proxy.Statuses() {
 		to.Count(telemetry.Exchanges, by[status], telemetry.AttrStatus.String(string(status)))
 	}
+	failures := map[string]int64{}
+	if h.Failures(failures); o.s.forward != nil {
+		o.s.forward.Failures(failures)
+	}
+	counts(to, telemetry.Failures, telemetry.AttrError, failures)
 	counts(to, telemetry.Searches, telemetry.AttrOutcome, h.Searches())
 	v := o.s.engine.Stats().Vectors
 	counts(to, telemetry.Vectors, telemetry.AttrOutcome, map[string]int64{"used": v.Used, "late": v.Late, "failed": v.Failed})

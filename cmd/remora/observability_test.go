@@ -199,6 +199,21 @@ func TestCuratedTurnsAreSkipped(t *testing.T) {
 	}
 }
 
+// Whether requests fail, the metrics say for all of them: those of paths that
+// Remora passes without reading, and those that it refuses.
+func TestFailuresAreCounted(t *testing.T) {
+	o := startObserved(t)
+	o.run()
+	o.shows(`remora_failures_total{error_type="upstream-unreachable"} 0`, `remora_failures_total{error_type="own-path"} 0`)
+	o.model.Close()
+	for path, want := range map[string]int{"/v1/models": http.StatusBadGateway, "/v1/embeddings": http.StatusBadGateway, "/.remora/nothing": http.StatusNotFound} {
+		if code, _ := o.get(o.url + path); code != want {
+			t.Errorf("%s: %d, want %d", path, code, want)
+		}
+	}
+	o.shows(`remora_failures_total{error_type="upstream-unreachable"} 2`, `remora_failures_total{error_type="own-path"} 1`)
+}
+
 // What is deployed next to Remora to watch it. The chart installs the alerts and
 // the dashboard, so they are in its directory.
 const (

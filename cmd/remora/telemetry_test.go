@@ -35,6 +35,7 @@ import (
 type observedRemora struct {
 	t                   *testing.T
 	sys                 *system
+	model               *httptest.Server
 	url, health, admin  string
 	log, spans, answers lockedBuffer
 	stop                func()
@@ -61,7 +62,7 @@ func startObserved(t *testing.T, env ...string) *observedRemora {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := &observedRemora{t: t}
+	o := &observedRemora{t: t, model: model}
 	log := slog.New(slog.NewJSONHandler(&o.log, &slog.HandlerOptions{Level: c.Log.SlogLevel()}))
 	opened, err := export.Open(t.Context(), export.Options{Getenv: environment(env...), Stdout: &o.spans, Log: log, Version: "v0"})
 	if err != nil {

@@ -141,7 +141,13 @@ type Proxy struct {
 	dialer  *net.Dialer
 	places  chan struct{} // one element per open tunnel or intercepted connection
 	inner   *interceptor  // nil = nothing is intercepted
+
+	failures problem.Counts
 }
+
+// Failures adds to by how many requests this listener has refused, by the kind
+// of the problem. Those of intercepted connections are not among them.
+func (p *Proxy) Failures(by map[string]int64) { p.failures.AddTo(by) }
 
 // New returns a forward listener that does not listen yet. serve returns what
 // serves the requests of an intercepted host; if it or authority is nil,
@@ -232,18 +238,18 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if !p.authorized(r) {
 		w.Header().Set("Proxy-Authenticate", `Basic realm="remora"`)
-		problem.New(http.StatusProxyAuthRequired, "forward-auth", "this proxy needs its token as the password").Write(w)
+		p.refuse(w, problem.New(http.StatusProxyAuthRequired, "forward-auth", "this proxy needs its token as the password"))
 		return
 	}
 	if r.Method != http.MethodConnect {
 		w.Header().Set("Allow", http.MethodConnect)
-		problem.New(http.StatusMethodNotAllowed, "forward-method", "this proxy serves https targets by CONNECT only").Write(w)
+		p.refuse(w, problem.New(http.StatusMethodNotAllowed, "forward-method", "this proxy serves https targets by CONNECT only"))
 		return
 	}
 	select {
 	case p.places <- struct{}{}:
 	default:
-		problem.New(http.StatusServiceUnavailable, "forward-busy", "all tunnels of this proxy are in use").Write(w)
+		p.refuse(w, problem.New(http.StatusServiceUnavailable, "forward-busy", "all tunnels of this proxy are in use"))
 		return
 	}
 	t := &forwarding{release: func() { <-p.places }}
@@ -301,12 +307,12 @@ func (p *Proxy) decide(host string, ctx *goproxy.ProxyCtx) (*goproxy.ConnectActi
 		return &goproxy.ConnectAction{Action: goproxy.ConnectHijack, Hijack: p.intercept}, host
 	}
 	if p.cfg.Others == OthersRefuse {
-		ctx.Resp = respond(problem.New(http.StatusForbidden, "forward-others", "this proxy serves the hosts of its list only"))
+		ctx.Resp = p.respond(problem.New(http.StatusForbidden, "forward-others", "this proxy serves the hosts of its list only"))
 		return &goproxy.ConnectAction{Action: goproxy.ConnectReject}, host
 	}
 	target, err := p.dialer.DialContext(ctx.Req.Context(), "tcp", host)
 	if err != nil {
-		ctx.Resp = refusal(host, err)
+		ctx.Resp = p.respond(refusal(host, err))
 		return &goproxy.ConnectAction{Action: goproxy.ConnectReject}, host
 	}
 	t.target = target
@@ -361,30 +367,34 @@ func (p *Proxy) control(_ context.Context, _, address string, _ syscall.RawConn)
 	return nil
 }
 
-// refusal returns the answer to a failed CONNECT. It names what the client
+// refusal returns the problem of a failed CONNECT. It names what the client
 // asked for, and no address that it did not.
-func refusal(host string, err error) *http.Response {
-	var p problem.Problem
+func refusal(host string, err error) problem.Problem {
 	var dns *net.DNSError
 	var netErr net.Error
 	switch {
 	case errors.Is(err, errForbidden):
-		p = problem.New(http.StatusForbidden, "forward-forbidden", "the target is not on the public internet")
+		return problem.New(http.StatusForbidden, "forward-forbidden", "the target is not on the public internet")
 	case errors.As(err, &dns):
-		p = problem.New(http.StatusBadGateway, "upstream-unreachable", "the name of "+host+" does not resolve")
+		return problem.New(http.StatusBadGateway, "upstream-unreachable", "the name of "+host+" does not resolve")
 	case errors.As(err, &netErr) && netErr.Timeout():
-		p = problem.New(http.StatusGatewayTimeout, "upstream-timeout", "connecting to "+host+" took too long")
-	default:
-		p = problem.New(http.StatusBadGateway, "upstream-unreachable", host+" could not be reached")
+		return problem.New(http.StatusGatewayTimeout, "upstream-timeout", "connecting to "+host+" took too long")
 	}
-	return respond(p)
+	return problem.New(http.StatusBadGateway, "upstream-unreachable", host+" could not be reached")
 }
 
-// respond returns p in the form that goproxy takes.
-func respond(p problem.Problem) *http.Response {
-	body := p.Encode()
+// refuse answers with a problem, and counts it.
+func (p *Proxy) refuse(w http.ResponseWriter, why problem.Problem) {
+	p.failures.Add(why.Kind())
+	why.Write(w)
+}
+
+// respond is refuse in the form that goproxy takes.
+func (p *Proxy) respond(why problem.Problem) *http.Response {
+	p.failures.Add(why.Kind())
+	body := why.Encode()
 	return &http.Response{
-		StatusCode: p.Status, ProtoMajor: 1, ProtoMinor: 1, Close: true,
+		StatusCode: why.Status, ProtoMajor: 1, ProtoMinor: 1, Close: true,
 		Header:        http.Header{"Content-Type": {"application/problem+json"}},
 		Body:          io.NopCloser(bytes.NewReader(body)),
 		ContentLength: int64(len(body)),

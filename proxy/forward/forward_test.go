@@ -222,3 +222,20 @@ func TestPublic(t *testing.T) {
 		}
 	}
 }
+
+// What the listener refuses is counted by its kind.
+func TestRefusalsAreCounted(t *testing.T) {
+	p, err := New(DefaultConfig(), nil, nil, listener.DefaultConfig(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "http://host.example/", nil))
+	got := map[string]int64{}
+	if p.Failures(got); got["forward-method"] != 1 || got["forward-busy"] != 0 {
+		t.Errorf("got %v", got)
+	}
+	p.respond(refusal("host.example", errForbidden))
+	if p.Failures(got); got["forward-forbidden"] != 1 {
+		t.Errorf("got %v", got)
+	}
+}

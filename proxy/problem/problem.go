@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // types is the prefix of a problem's type; the page lists every kind.
@@ -88,4 +89,41 @@ func (p Problem) Write(w http.ResponseWriter) {
 func (p Problem) Encode() []byte {
 	b, _ := json.Marshal(p) // three strings and an int always encode
 	return append(b, '\n')
+}
+
+// traffic are the kinds that the proxy and its forward listener answer.
+var traffic = [...]string{
+	"bad-target", "forward-auth", "forward-busy", "forward-forbidden", "forward-method", "forward-others", "no-upstream", "own-path",
+	"request-body", "request-timeout", "upstream-failed", "upstream-protocol", "upstream-timeout", "upstream-tls", "upstream-unreachable",
+}
+
+// Counts counts failures by their class, which is a kind of problem or another
+// of few words. The zero value is ready to use, by several goroutines.
+type Counts struct {
+	mu sync.Mutex
+	by map[string]int64
+}
+
+// Add counts one.
+func (c *Counts) Add(class string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.by == nil {
+		c.by = map[string]int64{}
+	}
+	c.by[class]++
+}
+
+// AddTo adds the counts to others. Kinds that traffic may meet are there even if
+// there was none: a rise from nothing is not seen in a series that begins with
+// it.
+func (c *Counts) AddTo(by map[string]int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, kind := range traffic {
+		by[kind] += 0
+	}
+	for class, n := range c.by {
+		by[class] += n
+	}
 }
