@@ -11,6 +11,9 @@ const (
 	RecallDuration    = "remora.recall.duration"
 
 	Exchanges     = "remora.exchanges"
+	Active        = "remora.exchanges.active"
+	Waiting       = "remora.exchanges.waiting"
+	ActiveLimit   = "remora.exchanges.limit"
 	Failures      = "remora.failures"
 	Retries       = "remora.upstream.retries"
 	Repairs       = "remora.repairs"
@@ -109,6 +112,9 @@ func Table() []Row {
 		{RecallDuration, Histogram, "s", []attribute.Key{AttrOutcome}, "how long a search for memories took; outcomes as for `" + Searches + "`", moments},
 
 		{Exchanges, Counter, "{exchange}", []attribute.Key{AttrStatus}, "requests by what became of memory in them, as in `X-Remora-Status`", nil},
+		{Active, Gauge, "{exchange}", nil, "requests in progress, WebSockets included as long as they are open", nil},
+		{Waiting, Gauge, "{exchange}", nil, "requests that wait for one of these to end", nil},
+		{ActiveLimit, Gauge, "{exchange}", nil, "how many may be in progress: `limits.exchanges`, or less where few files may be open", nil},
 		{Failures, Counter, "{request}", []attribute.Key{AttrError}, "requests of any path that failed, by the upstream's status, 400 to 599, or else as `failed` in [the log](#the-log): a kind of [problem](problems.md) if Remora answered, or `panic`", nil},
 		{Searches, Counter, "{search}", []attribute.Key{AttrOutcome}, "searches for memories: `found`, `empty`, `timeout` (past `recall.deadline` or `gateway.recallTimeout`) or `failed`", nil},
 		{Recalled, Counter, "{memory}", nil, "memories that searches have found", nil},

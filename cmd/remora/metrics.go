@@ -51,6 +51,10 @@ func (o *observed) exchanges(to telemetry.Observer) {
 	for _, status := range proxy.Statuses() {
 		to.Count(telemetry.Exchanges, by[status], telemetry.AttrStatus.String(string(status)))
 	}
+	active, waiting, limit := o.s.config.Server.Limit.Exchanges()
+	to.Count(telemetry.Active, int64(active))
+	to.Count(telemetry.Waiting, int64(waiting))
+	to.Count(telemetry.ActiveLimit, int64(limit))
 	failures := map[string]int64{}
 	if h.Failures(failures); o.s.forward != nil {
 		o.s.forward.Failures(failures)

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -212,6 +214,53 @@ func TestFailuresAreCounted(t *testing.T) {
 		}
 	}
 	o.shows(`remora_failures_total{error_type="upstream-unreachable"} 2`, `remora_failures_total{error_type="own-path"} 1`)
+}
+
+// Requests in progress and those that wait for them are in the metrics. The
+// limit is that of all listeners: while there are as many connections as there
+// may be, the forward listener takes no more either.
+func TestExchangesInProgress(t *testing.T) {
+	o := startObserved(t, "REMORA_LIMITS_EXCHANGES", "2", "REMORA_FORWARD_LISTEN", "127.0.0.1:0")
+	hang := make(chan struct{})
+	release := sync.OnceFunc(func() { close(hang) })
+	o.model.Config.Handler = http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-hang })
+	o.run()
+	t.Cleanup(release)
+	o.shows("remora_exchanges_active 0", "remora_exchanges_waiting 0", "remora_exchanges_limit 2")
+	var requests sync.WaitGroup
+	for range 3 {
+		requests.Go(func() {
+			if r, err := http.Get(o.url + "/v1/models"); err == nil {
+				_ = r.Body.Close()
+			}
+		})
+	}
+	o.shows("remora_exchanges_active 2", "remora_exchanges_waiting 1")
+	first, err := net.Dial("tcp", o.sys.forward.Addr().String()) // it has been waited for
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer first.Close()
+	answered := make(chan error, 1)
+	go func() {
+		r, err := http.Get("http://" + o.sys.forward.Addr().String() + "/.remora/livez")
+		if err == nil {
+			_ = r.Body.Close()
+		}
+		answered <- err
+	}()
+	select {
+	case err := <-answered:
+		t.Errorf("the forward listener takes more connections than there may be: %v", err)
+	case <-time.After(300 * time.Millisecond):
+		release()
+		if err := <-answered; err != nil {
+			t.Error(err)
+		}
+	}
+	release()
+	requests.Wait()
+	o.shows("remora_exchanges_active 0", "remora_exchanges_waiting 0")
 }
 
 // What is deployed next to Remora to watch it. The chart installs the alerts and

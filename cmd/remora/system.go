@@ -72,8 +72,8 @@ func newSystemOn(sockets systemd.Sockets, c config.Config, log *slog.Logger, t e
 	if err != nil {
 		return nil, err
 	}
-	c.Server.Limit = listener.NewLimit(exchanges(c, log))
-	s.server = listener.New(s.handler, c.Server, log)
+	s.config.Server.Limit = listener.NewLimit(exchanges(c, log))
+	s.server = listener.New(s.handler, s.config.Server, log)
 	if l := sockets.Take(systemd.Reverse); l != nil {
 		s.server.Use(l)
 	} else if err := s.server.Listen(); err != nil {

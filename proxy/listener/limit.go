@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -20,9 +21,10 @@ import (
 // none, new clients wait in the system's queue. A new connection is idle until
 // something comes from it.
 //
-// The methods of a nil Limit do nothing. It is safe for concurrent use.
+// The methods of a nil Limit do nothing, and count nothing. It is safe for concurrent use.
 type Limit struct {
 	exchanges chan struct{} // one element per exchange
+	waiting   atomic.Int64  // exchanges without a place
 	room      chan struct{} // signals that a connection may be accepted
 
 	mu      sync.Mutex
@@ -58,9 +60,25 @@ func (l *Limit) begin(ctx context.Context) bool {
 	select {
 	case l.exchanges <- struct{}{}:
 		return true
+	default:
+	}
+	l.waiting.Add(1)
+	defer l.waiting.Add(-1)
+	select {
+	case l.exchanges <- struct{}{}:
+		return true
 	case <-ctx.Done():
 		return false
 	}
+}
+
+// Exchanges returns how many are in progress and how many wait for a place, and
+// how many may be in progress.
+func (l *Limit) Exchanges() (active, waiting, limit int) {
+	if l == nil {
+		return 0, 0, 0
+	}
+	return len(l.exchanges), int(l.waiting.Load()), cap(l.exchanges)
 }
 
 func (l *Limit) end() {
