@@ -259,6 +259,7 @@ func (k *killReport) run(t *testing.T, dir string, round int, kill func(*exec.Cm
 	if err != nil {
 		t.Fatal(err)
 	}
+	began := time.Now()
 	if err := child.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -277,7 +278,7 @@ func (k *killReport) run(t *testing.T, dir string, round int, kill func(*exec.Cm
 	first, _ := line()
 	ready := first == "ready"
 	if ready && !opening {
-		timer.Reset(rand.N(300 * time.Millisecond))
+		timer.Reset(rand.N(max(300*time.Millisecond, time.Since(began)))) // a slow machine needs longer to store a turn, too
 	}
 	if k.acknowledged == nil {
 		k.acknowledged = make(map[string]bool)
