@@ -226,7 +226,7 @@ func (r *round) inspectAndRecord(c *conversation, changes *scopeChanges, proposa
 	var found finding
 	tooLong := false
 	err := r.retry("audit", func() (err error) {
-		found, err = r.inspect(r.work, c, changes, proposals, time.Now)
+		found, err = r.inspect(r.work, c, changes, proposals, storage.Clock)
 		if tooLong = errors.Is(err, extract.ErrTooLong); tooLong { // a repetition would take as long
 			return nil
 		}
@@ -247,7 +247,7 @@ func (r *round) inspectAndRecord(c *conversation, changes *scopeChanges, proposa
 
 // addRecords adds the records of an audit, and drops those beyond the limits.
 func (r *round) addRecords(c *conversation, f *scopeFacts, found *finding) {
-	now := time.Now()
+	now := storage.Clock()
 	add := func(bucket storage.Bucket, key string, value []byte) {
 		r.records = append(r.records, storage.Record{Bucket: bucket, Scope: c.scope, Key: key, Value: value, ExpiresAt: r.auditExpiry(now)})
 	}

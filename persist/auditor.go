@@ -40,6 +40,9 @@ type auditor struct {
 	answers       []answer
 	settling      []chan struct{} // Settle calls that wait
 	ended         bool            // run has returned
+	// unread counts the turns that conversations hold and no audit has read,
+	// those included that a round has just taken from incoming.
+	unread map[storage.Scope]int
 
 	// The rest belongs to the auditor while it is inside the gate, and to an
 	// erasure while the gate is closed.
@@ -69,7 +72,7 @@ type scopeFacts struct {
 
 func newAuditor(s *shared) *auditor {
 	return &auditor{
-		shared: s, wake: make(chan struct{}, 1), marked: map[conversationKey]string{}, marking: map[conversationKey]bool{},
+		shared: s, wake: make(chan struct{}, 1), marked: map[conversationKey]string{}, marking: map[conversationKey]bool{}, unread: map[storage.Scope]int{},
 		conversations: map[conversationKey]*conversation{}, scopes: map[storage.Scope]*scopeFacts{},
 	}
 }
@@ -88,6 +91,9 @@ func (a *auditor) run(ctx, work context.Context, ending <-chan struct{}) {
 		if !more { // it looks at all conversations
 			next = a.nextDue()
 		}
+		a.mu.Lock()
+		a.countUnread()
+		a.mu.Unlock()
 		a.gate.leave()
 		// Rest in proportion to the work, then until something is due or comes
 		// in.
@@ -179,7 +185,43 @@ func (a *auditor) nextIncoming() (auditTurn, bool) {
 	t := a.incoming[0]
 	a.incoming = a.incoming[1:]
 	a.incomingBytes -= t.size()
+	a.unread[t.scope]++
 	return t, true
+}
+
+// owed counts the stored turns that no audit has read: all of them, and those
+// of a user. A conversation that is still to be read back counts as one.
+func (a *auditor) owed(scope storage.Scope) (all, own int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.cfg.Audit.Enabled {
+		return 0, 0
+	}
+	count := func(of storage.Scope, n int) {
+		if all += n; of == scope {
+			own += n
+		}
+	}
+	for i := range a.incoming {
+		count(a.incoming[i].scope, 1)
+	}
+	for i := range a.resumed {
+		count(a.resumed[i].scope, 1)
+	}
+	for of, n := range a.unread {
+		count(of, n)
+	}
+	return all, own
+}
+
+// countUnread counts anew what conversations hold. Needs mu.
+func (a *auditor) countUnread() {
+	clear(a.unread)
+	for _, c := range a.conversations {
+		if n := c.unreadTurns(); n > 0 {
+			a.unread[c.scope] += n
+		}
+	}
 }
 
 // due returns the conversations that are due, longest first; when settling, all
@@ -376,6 +418,7 @@ func (a *auditor) forget(matches func(conversationKey) bool) {
 			delete(a.conversations, k)
 		}
 	}
+	a.countUnread()
 	clear(a.scopes) // to be read again
 }
 
@@ -398,6 +441,7 @@ func (a *auditor) forgetTurn(scope storage.Scope, turn string, users bool) {
 			c.forgetTurn(turn, users)
 		}
 	}
+	a.countUnread()
 }
 
 // unaudited returns a conversation's unread turns. The gate is closed.

@@ -223,6 +223,20 @@ func (c *conversation) dueAt(cfg *AuditConfig) time.Time {
 	return at
 }
 
+// unreadTurns counts the turns with messages that no audit has read.
+func (c *conversation) unreadTurns() int {
+	if c.unread == 0 {
+		return 0
+	}
+	n, last := 0, ""
+	for i := range c.window {
+		if m := &c.window[i]; m.New && (n == 0 || m.turn != last) {
+			n, last = n+1, m.turn
+		}
+	}
+	return n
+}
+
 // audited marks all messages as read.
 func (c *conversation) audited() {
 	for i := range c.window {

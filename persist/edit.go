@@ -103,7 +103,7 @@ func (p *Pipeline) Remember(ctx context.Context, scope storage.Scope, ms ...stor
 			m.ExpiresAt = 0
 		}
 		if m.Kind != storage.KindFact {
-			m.EventTime = cmp.Or(m.EventTime, storage.TimeOf(time.Now()))
+			m.EventTime = cmp.Or(m.EventTime, storage.Now())
 			m.ValidFrom = cmp.Or(m.ValidFrom, m.EventTime)
 		}
 	}
@@ -285,7 +285,7 @@ func (p *Pipeline) Edit(ctx context.Context, scope storage.Scope, id string, ver
 // and has no expiry that is still to come gets one, as though it had been said
 // now.
 func (e *erasure) renewExpiry(before, after *storage.Memory) {
-	now := storage.TimeOf(time.Now())
+	now := storage.Now()
 	switch {
 	case facts.Pinned(after):
 		after.ExpiresAt = 0
@@ -339,7 +339,7 @@ func (p *Pipeline) Discard(ctx context.Context, scope storage.Scope, cause Cause
 		if err := e.addDerived(named); err != nil {
 			return err
 		}
-		now := storage.TimeOf(time.Now())
+		now := storage.Now()
 		for _, id := range slices.Sorted(maps.Keys(named.ids)) {
 			m, err := e.store.Memory(ctx, scope, id)
 			switch {
@@ -395,7 +395,7 @@ func (e *erasure) discard(group string, ms []storage.Memory) error {
 	case len(ids) == 0:
 		return e.deleteRecords(e.ctx, []storage.RecordRef{trash.Ref()})
 	}
-	now := storage.TimeOf(time.Now())
+	now := storage.Now()
 	var err error
 	if trash.Value, err = json.Marshal(discarded{discardedVersion, ids, now + storage.Time(UndoTime.Milliseconds())}); err != nil {
 		return err
@@ -509,7 +509,7 @@ func (p *Pipeline) Prefer(ctx context.Context, scope storage.Scope, id string, c
 		if err := e.keepRevisions(OpPrefer, randomID(preferGroup), cause, before...); err != nil {
 			return err
 		}
-		changed, err = e.relink(before, func(c *facts.Changes) { c.Prefer(&older, holder, storage.TimeOf(time.Now())) })
+		changed, err = e.relink(before, func(c *facts.Changes) { c.Prefer(&older, holder, storage.Now()) })
 		return err
 	})
 	return changed, err

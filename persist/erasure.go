@@ -172,7 +172,7 @@ func (e *erasure) deleteMemories(ids []string) error {
 		}
 	}
 	delete(e.auditor.scopes, e.scope) // to be read again
-	e.out.At = storage.TimeOf(time.Now())
+	e.out.At = storage.Now()
 	return nil
 }
 

@@ -8,7 +8,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/remora-proxy/remora/persist/extract"
 	"github.com/remora-proxy/remora/persist/facts"
@@ -56,7 +55,7 @@ func (e *erasure) conversation(conversation string) error {
 	// The tombstone first: a repetition after an erasure that was cut short
 	// must find that there was something.
 	if len(ids)+len(items)+spooled.turns > 0 {
-		at := max(storage.TimeOf(time.Now()), latest)
+		at := max(storage.Now(), latest)
 		t := facts.ConversationTombstone(e.scope, conversation, at, e.cfg.Facts.LongRetention)
 		if err := e.putTombstones([]storage.Record{t}); err != nil {
 			return err
@@ -102,7 +101,7 @@ func (e *erasure) conversation(conversation string) error {
 	if err := e.dropRecords(append(refs, summaries...)); err != nil {
 		return err
 	}
-	e.out.At = storage.TimeOf(time.Now())
+	e.out.At = storage.Now()
 	return nil
 }
 
@@ -158,7 +157,7 @@ func (e *erasure) memories(ids []string) error {
 	if err := e.addDerived(named); err != nil {
 		return err
 	}
-	tombstones := facts.Tombstones(e.scope, named.facts, storage.TimeOf(time.Now()), e.cfg.Facts.LongRetention)
+	tombstones := facts.Tombstones(e.scope, named.facts, storage.Now(), e.cfg.Facts.LongRetention)
 	if err := e.putTombstones(tombstones); err != nil {
 		return err
 	}

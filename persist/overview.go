@@ -5,7 +5,6 @@ import (
 	"context"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/remora-proxy/remora/persist/extract"
 	"github.com/remora-proxy/remora/persist/facts"
@@ -37,7 +36,7 @@ type OverviewLimits struct{ Facts, Conversations int }
 func (p *Pipeline) Overview(ctx context.Context, scope storage.Scope, limits OverviewLimits) (Overview, error) {
 	limits.Facts, limits.Conversations = cmp.Or(limits.Facts, 50), cmp.Or(limits.Conversations, 10)
 	out := Overview{Known: map[string]int{}}
-	now := storage.TimeOf(time.Now())
+	now := storage.Now()
 	type weighed struct {
 		m     storage.Memory
 		value float64

@@ -131,7 +131,7 @@ func (p *Pipeline) enqueue(t Turn, now time.Time) error {
 	for i := range t.Messages {
 		m := &t.Messages[i]
 		if m.Time == 0 {
-			m.Time = storage.TimeOf(now)
+			m.Time = storage.Now()
 		}
 		m.Text = strings.Clone(m.Text) // it may be part of a request body, which would stay in memory whole
 	}

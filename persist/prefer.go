@@ -3,7 +3,6 @@ package persist
 import (
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/remora-proxy/remora/persist/facts"
 	"github.com/remora-proxy/remora/storage"
@@ -116,7 +115,7 @@ func (e *erasure) undoPreference(last []Revision, cause Cause) ([]storage.Memory
 	}
 	return e.relink(now, func(c *facts.Changes) {
 		for i := range now {
-			c.Relink(&now[i], &before[i], storage.TimeOf(time.Now()))
+			c.Relink(&now[i], &before[i], storage.Now())
 		}
 	})
 }

@@ -100,7 +100,7 @@ func (s *shared) readSummary(ctx context.Context, k conversationKey) (*extract.S
 
 func (s *shared) summaryRecord(k conversationKey, of *extract.Summary) storage.Record {
 	ref := summaryRef(k)
-	return storage.Record{Bucket: ref.Bucket, Scope: ref.Scope, Key: ref.Key, Value: of.Encode(), ExpiresAt: s.auditExpiry(time.Now())}
+	return storage.Record{Bucket: ref.Bucket, Scope: ref.Scope, Key: ref.Key, Value: of.Encode(), ExpiresAt: s.auditExpiry(storage.Clock())}
 }
 
 func (s *shared) auditExpiry(now time.Time) storage.Time {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/remora-proxy/remora/recall/receipt"
 	"github.com/remora-proxy/remora/storage"
@@ -56,7 +55,7 @@ const revisionVersion = 1
 // change: after a crash in between there is a revision that equals what is
 // stored.
 func (e *erasure) keepRevisions(op, group string, cause Cause, before ...storage.Memory) error {
-	now := time.Now()
+	now := storage.Clock()
 	records := make([]storage.Record, len(before))
 	for i := range before {
 		m := &before[i]

@@ -266,7 +266,7 @@ func (r *round) commit() {
 			break
 		}
 	}
-	now := storage.TimeOf(time.Now())
+	now := storage.Now()
 	var all []storage.Write
 	writes := make(map[storage.Scope][]storage.Write, len(r.changes))
 	for scope, c := range r.changes {

@@ -103,7 +103,7 @@ func (c *counters) drop(d Drop) { c.dropped[d].Add(1) }
 func (c *counters) audited(f *finding) {
 	r := &f.record
 	c.audits.Add(1)
-	c.lastAudit.Store(time.Now().UnixMilli())
+	c.lastAudit.Store(int64(storage.Now()))
 	c.saved.add(r.Saved, time.Now())
 	c.priority.Add(uint64(f.priority * 1e6))
 	if r.Soft {
@@ -180,6 +180,7 @@ type HealthMetrics struct {
 	LagSeconds        float64 `json:"lag_seconds"` // age of the oldest turn that is not searchable yet
 	AuditsWaiting     int     `json:"audits_waiting"`
 	AuditsMarked      int     `json:"audits_marked"`      // conversations with messages that no audit has read
+	TurnsUnaudited    int     `json:"turns_unaudited"`    // that no audit has read, those in the queue included
 	ConversationBytes int64   `json:"conversation_bytes"` // windows and summaries in memory, at the end of the last round of audits
 	FactBytes         int64   `json:"fact_bytes"`         // facts in memory, likewise
 	DamagedSpool      uint64  `json:"damaged_spool"`
@@ -189,6 +190,17 @@ type HealthMetrics struct {
 	SavedLastHour    int          `json:"saved_last_hour"`
 	LastAudit        storage.Time `json:"last_audit"`    // 0 = none since the start
 	MeanPriority     float64      `json:"mean_priority"` // of the facts saved since the start
+}
+
+// Unaudited counts a user's turns that no audit has read yet, those in the
+// queue included: what they say is found as it was said, and is no fact so far.
+func (p *Pipeline) Unaudited(scope storage.Scope) int {
+	if !p.cfg.Audit.Enabled {
+		return 0
+	}
+	queued := p.queue.find(func(t *Turn) bool { return t.Scope == scope })
+	_, owed := p.auditor.owed(scope)
+	return len(queued) + owed
 }
 
 // Metrics returns a snapshot.
@@ -228,5 +240,7 @@ func (p *Pipeline) Metrics() Metrics {
 	maps.Copy(m.Rejections, c.rejected)
 	c.rejectedMu.Unlock()
 	m.Health.AuditsWaiting, m.Health.AuditsMarked = p.auditor.waiting()
+	owed, _ := p.auditor.owed(storage.Scope{})
+	m.Health.TurnsUnaudited = m.Health.QueueTurns + owed
 	return m
 }

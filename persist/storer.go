@@ -399,7 +399,7 @@ func (s *storer) setAside(ctx, work context.Context, it *item, cause error) bool
 	if err == nil && s.aside < s.cfg.MaxQuarantined {
 		record := storage.Record{
 			Bucket: it.ref.Bucket, Scope: it.ref.Scope, Key: it.ref.Key, Value: value,
-			ExpiresAt: storage.TimeOf(time.Now().Add(s.cfg.Retention)),
+			ExpiresAt: storage.TimeOf(storage.Clock().Add(s.cfg.Retention)),
 		}
 		err = s.retry(ctx, work, "quarantine", func() error { return s.local.PutRecords(work, []storage.Record{record}) })
 		if err != nil && !permanent(err) {

@@ -72,6 +72,9 @@ func (r *round) accept() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	r.accepted = accepted{a.resumed, a.answers, a.settling, a.asking}
+	for i := range a.resumed { // counted as unread until the round ends
+		a.unread[a.resumed[i].scope]++
+	}
 	a.resumed, a.answers, a.settling = nil, nil, nil
 }
 

@@ -291,7 +291,7 @@ func (p *snapshotter) save(ctx context.Context, scope storage.Scope, ix *index, 
 // encodeRecords returns the records of a snapshot without expired memories. It
 // checks that they can be searched.
 func encodeRecords(scope storage.Scope, ix *index, t *tally) ([]storage.Record, error) {
-	now := storage.TimeOf(time.Now())
+	now := storage.Now()
 	expired := func(i int32) bool {
 		at := ix.expires(i)
 		return at != 0 && at <= now

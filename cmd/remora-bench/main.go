@@ -19,6 +19,7 @@ import (
 
 	"github.com/remora-proxy/remora/cmd/remora-bench/cli"
 	"github.com/remora-proxy/remora/cmd/remora-bench/control"
+	"github.com/remora-proxy/remora/cmd/remora-bench/lives"
 	"github.com/remora-proxy/remora/cmd/remora-bench/load"
 	"github.com/remora-proxy/remora/cmd/remora-bench/quality"
 	"github.com/remora-proxy/remora/cmd/remora-bench/telemetry"
@@ -39,6 +40,7 @@ func commands() []command {
 		{"load", "what Remora adds to the traffic: latency, throughput, CPU, memory", load.Run},
 		{"recall", "how well memories are found, and how fast, on conversations with questions", quality.RunRecall},
 		{"gate", "how well it is decided to recall nothing", quality.RunGate},
+		{"lives", "what people get of their memory: conversations of months, played at their dates, and questions afterwards", lives.Run},
 		{"scale", "what a growing memory costs: one user of 1k to 1M memories, 1 to 10,000 users", quality.RunScale},
 		{"control", "the control plane on a million memories: latency, an export's memory, what it costs the traffic", control.Run},
 		{"telemetry", "what traces, metrics and logs cost the traffic", telemetry.Run},

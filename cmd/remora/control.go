@@ -97,7 +97,7 @@ func (s *system) newService(token string, redactor *redact.Redactor) *api.Servic
 			redacted, _ := redactor.Redact(text)
 			return redactor.HidesSecret(redacted)
 		},
-		Upstreams: upstreams, Health: s.health, Settle: s.settle, Prices: s.config.API.Prices,
+		Upstreams: upstreams, Health: s.health, Settle: s.settle, Now: storage.Clock, Prices: s.config.API.Prices,
 		Settings: s.inForce, LoginLink: s.loginLink,
 	})
 }
@@ -183,7 +183,7 @@ func (s *system) controlHandler() http.Handler {
 	faces := http.NewServeMux()
 	faces.Handle("/", rest.New(s.service, s.log))
 	s.mountFaces(faces)
-	pages := page.New(s.service, page.Options{Version: readBuild().version, Log: s.log})
+	pages := page.New(s.service, page.Options{Version: readBuild().version, Log: s.log, Now: storage.Clock})
 	for _, pattern := range pages.Patterns() {
 		faces.Handle(pattern, pages)
 	}

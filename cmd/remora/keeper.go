@@ -240,7 +240,7 @@ func (k *keeper) replace(why string) bool {
 	if n := len(badger.ListSetAside(k.cfg.Store.Dir)); n >= maxAside {
 		return keep(fmt.Sprintf("%d stores were set aside already, the disk may be failing", n))
 	}
-	to, err := k.store.SetAside(storage.TimeOf(time.Now()))
+	to, err := k.store.SetAside(storage.Now())
 	if err != nil {
 		return keep(err.Error())
 	}

@@ -63,7 +63,7 @@ func reapOnce(ctx context.Context, store storage.Reaper, c *clock, limit time.Du
 	if err != nil {
 		return 0, err
 	}
-	now := storage.TimeOf(time.Now())
+	now := storage.Now()
 	at, err := c.advance(now, newest, limit)
 	if err != nil {
 		return 0, err
@@ -182,7 +182,7 @@ func showClock(f *pflag.FlagSet) runner {
 		if err := thereIsAStore(c); err != nil {
 			return err
 		}
-		own, now := newClock(c.Storage.Dir), storage.TimeOf(time.Now())
+		own, now := newClock(c.Storage.Dir), storage.Now()
 		at, err := own.read()
 		if err != nil && !*confirm {
 			return err

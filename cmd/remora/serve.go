@@ -85,6 +85,9 @@ func serve(ctx context.Context, s streams, flags config.Overrides) error {
 	if err != nil {
 		return err
 	}
+	if err := followClock(c.Store.ClockFile); err != nil {
+		return err
+	}
 	first := !storeBegun(c.Storage.Dir)
 	signal.Ignore(syscall.SIGPIPE) // a reader of the log that exits costs log lines, but no request
 	level := new(slog.LevelVar)

@@ -59,6 +59,7 @@ type storeBoot struct {
 	Build       string
 	Nice        int
 	MemoryBytes int64
+	ClockFile   string
 	Level       slog.Level
 }
 
@@ -70,7 +71,7 @@ func newStoreProcess(c config.Config, keeping keeperConfig, log *slog.Logger) *p
 	own.Boot = func(crashes int) ([]byte, error) {
 		keeping.Crashes = crashes
 		return json.Marshal(storeBoot{
-			Keeper: keeping, Build: own.Build, Nice: own.Nice, MemoryBytes: c.Store.MemoryBytes, Level: c.Log.SlogLevel(),
+			Keeper: keeping, Build: own.Build, Nice: own.Nice, MemoryBytes: c.Store.MemoryBytes, ClockFile: c.Store.ClockFile, Level: c.Log.SlogLevel(),
 		})
 	}
 	space := badger.New(c.Storage, nil) // it is never opened
@@ -79,6 +80,17 @@ func newStoreProcess(c config.Config, keeping keeperConfig, log *slog.Logger) *p
 		return err != nil || free < c.Storage.MinFreeBytes || machine.TakeRoom(c.Storage.Dir, machine.ParentRoom, space.MeasureFree, machine.Allocate) != nil
 	}
 	return process.New(own, log)
+}
+
+// followClock sets the clock of tests, if there is one.
+func followClock(file string) error {
+	if file == "" {
+		return nil
+	}
+	if err := storage.FollowClock(file); err != nil {
+		return fmt.Errorf("storage.clockFile: %w", err)
+	}
+	return nil
 }
 
 // storeCommandLine runs this program again, even if its file has been replaced
@@ -127,6 +139,9 @@ func store(ctx context.Context, s streams, _ []string) error {
 	log := slog.New(slog.NewJSONHandler(s.err, &slog.HandlerOptions{Level: boot.Level}))
 	if err := process.LowerPriority(boot.Nice); err != nil {
 		log.Warn("the store's priority is as high as that of the traffic", "error", err)
+	}
+	if err := followClock(boot.ClockFile); err != nil {
+		return err
 	}
 	debug.SetMemoryLimit(boot.MemoryBytes)
 

@@ -30,6 +30,7 @@ import (
 	"github.com/remora-proxy/remora/recall/embed"
 	"github.com/remora-proxy/remora/recall/receipt"
 	"github.com/remora-proxy/remora/redact"
+	"github.com/remora-proxy/remora/storage"
 	"github.com/remora-proxy/remora/storage/badger"
 )
 
@@ -162,7 +163,7 @@ func assemble(c config.Config, log *slog.Logger, t export.Telemetry) (*system, e
 		s.receipts.Redact = redact.NewCache(redactor).Redact
 	}
 	deps := proxy.Deps{
-		Recall: s.engine, Persist: s.pipeline, Local: s.store, Journal: filepath.Join(c.Storage.Dir, "journal"), Log: log, Tracer: t.Traces, Meter: s.meter(), Note: s.note,
+		Recall: s.engine, Persist: s.pipeline, Local: s.store, Journal: filepath.Join(c.Storage.Dir, "journal"), Log: log, Tracer: t.Traces, Meter: s.meter(), Note: s.note, Now: storage.Clock,
 		Redact: redact.NewCache(redactor).Redact, Placeholder: redactor.IsPlaceholder,
 	}
 	if s.receipts != nil {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/remora-proxy/remora/persist/extract"
 	"github.com/remora-proxy/remora/storage"
@@ -151,7 +150,7 @@ func (c *Changes) MergeGiven(ctx context.Context, m storage.Memory, turn string)
 	if m.ID == "" {
 		m.ID = ID(c.set.scope, turn, m.Text)
 	}
-	now, again := storage.TimeOf(time.Now()), m.EventTime == 0
+	now, again := storage.Now(), m.EventTime == 0
 	m.EventTime = cmp.Or(m.EventTime, now)
 	m.ValidFrom = cmp.Or(m.ValidFrom, m.EventTime)
 	m.Priority, m.Confidence = cmp.Or(m.Priority, c.cfg.KeepLonger), cmp.Or(m.Confidence, firstConfidence)
@@ -213,7 +212,7 @@ func (c *Changes) merge(ctx context.Context, m storage.Memory, from *extract.Can
 		if stored == nil {
 			continue
 		}
-		now := storage.TimeOf(time.Now())
+		now := storage.Now()
 		if ahead := old.said > now && f.from <= now; !ahead && old.after(f) { // audited late: an imported chat, or after a newer one
 			if m.ValidTo = old.from; old.from <= f.from { // the older was said before it and again after
 				m.ValidTo = old.said
@@ -248,7 +247,7 @@ func (c Config) newFact(scope storage.Scope, from *extract.Candidate, o Origin) 
 		keep = c.LongRetention
 	}
 	if strings.HasPrefix(o.Source, SourceImport) {
-		kept = max(at, storage.TimeOf(time.Now()))
+		kept = max(at, storage.Now())
 	}
 	m := storage.Memory{
 		ID: ID(scope, o.Turn, from.Quote), Scope: scope, Conversation: o.Conversation, Kind: storage.KindFact,

@@ -4,7 +4,6 @@ import (
 	"context"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/remora-proxy/remora/storage"
 )
@@ -58,7 +57,7 @@ func (d *segments) trimStored(ctx context.Context) {
 	if !t.due() {
 		return
 	}
-	now := storage.TimeOf(time.Now())
+	now := storage.Now()
 	class := func(r storage.Record) int {
 		return int(min(max(r.ExpiresAt-now, 0)*trimClasses/storage.Time(d.ttl.Milliseconds()), trimClasses-1))
 	}

@@ -95,7 +95,7 @@ func (r *Recorder) Erased(scope storage.Scope, ids ...string) {
 		}
 		clear(r.erased)
 	}
-	r.erased[scope] = storage.TimeOf(time.Now())
+	r.erased[scope] = storage.Now()
 }
 
 // Drop is Erased for all of a user.

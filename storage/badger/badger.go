@@ -42,7 +42,6 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	badgerdb "github.com/dgraph-io/badger/v4"
 
@@ -304,6 +303,6 @@ func unavailable(reason string) error {
 	return fmt.Errorf("%w: %s", storage.ErrUnavailable, reason)
 }
 
-func now() storage.Time { return storage.TimeOf(time.Now()) }
+func now() storage.Time { return storage.Now() }
 
 func expired(at, now storage.Time) bool { return at != 0 && at <= now }

@@ -55,7 +55,7 @@ func (s *Store) Reap(ctx context.Context, now storage.Time) (removed int, err er
 				return err
 			}
 		}
-		return se.compactIfDue(ctx, max(now, storage.TimeOf(time.Now()))) // whatever the caller takes for now
+		return se.compactIfDue(ctx, max(now, storage.Now())) // whatever the caller takes for now
 	})
 	return removed, err
 }
@@ -273,7 +273,7 @@ func (se *session) compactIfDue(ctx context.Context, now storage.Time) error {
 		se.unlockWrites()
 		return nil
 	}
-	started := storage.TimeOf(time.Now())
+	started := storage.Now()
 	if err := se.compact(); err != nil {
 		return err
 	}

@@ -3,10 +3,14 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strconv"
 )
 
@@ -48,4 +52,16 @@ func (n Number) Text(decimals int) string {
 		return "-"
 	}
 	return strconv.FormatFloat(f, 'f', decimals, 64)
+}
+
+// BuildRemora builds Remora from the checkout that the command is called in, as
+// `make build` does.
+func BuildRemora(ctx context.Context, dir string) (path string, err error) {
+	path = filepath.Join(dir, "remora")
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", path, "github.com/remora-proxy/remora/cmd/remora")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if text, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build remora (-remora names a binary): %w\n%s", err, text)
+	}
+	return path, nil
 }

@@ -16,7 +16,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -121,7 +120,7 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(temporary)) }()
 	if o.remora == "" {
-		if o.remora, err = build(ctx, temporary); err != nil {
+		if o.remora, err = cli.BuildRemora(ctx, temporary); err != nil {
 			return err
 		}
 	}
@@ -155,18 +154,6 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 		return fmt.Errorf("%d aims missed", r.out.missed)
 	}
 	return nil
-}
-
-// build builds Remora from the checkout that the command is called in, as
-// `make build` does.
-func build(ctx context.Context, dir string) (path string, err error) {
-	path = filepath.Join(dir, "remora")
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", path, "github.com/remora-proxy/remora/cmd/remora")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if text, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build remora (-remora names a binary): %w\n%s", err, text)
-	}
-	return path, nil
 }
 
 // settleLimit bounds how long a fresh Remora may work before it is measured: it

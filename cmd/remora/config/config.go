@@ -86,6 +86,7 @@ type Store struct {
 	SetAside     bool   // a damaged store is renamed and a new one made
 	ReserveBytes uint64 // size of the file that is deleted when the disk is full, 0 = none
 	MemoryBytes  int64  // soft memory limit of the store's process
+	ClockFile    string // for tests, see storage.FollowClock; "" = the machine's clock
 	Process      process.Config
 }
 
