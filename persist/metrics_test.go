@@ -108,3 +108,37 @@ func TestMetricsShape(t *testing.T) {
 		}
 	}
 }
+
+// TestUnaudited counts what no audit has read yet: in the queue, in
+// conversations, of one user and of all, until it was audited or erased.
+func TestUnaudited(t *testing.T) {
+	withPipeline(t, nil, func(t *testing.T, p running, store *faulty, _ *indexed) {
+		other := userScope(7)
+		want := func(when string, own, others int) {
+			t.Helper()
+			all := p.Metrics().Health.TurnsUnaudited
+			if got, theirs := p.Unaudited(testScope), p.Unaudited(other); got != own || theirs != others || all != own+others {
+				t.Errorf("%s: %d and %d of %d, want %d and %d", when, got, theirs, all, own, others)
+			}
+		}
+		want("at the start", 0, 0)
+		third := userTurn("t3", "I have a brother in Graz.")
+		third.Scope = other
+		store.Fail(true)
+		mustEnqueue(t, p.Pipeline, userTurn("t1", "I live in Porto."), userTurn("t2", "I have two cats."), third)
+		want("in the queue", 2, 1)
+		store.Fail(false)
+		mustFlush(t, p.Pipeline)
+		synctest.Wait()
+		want("in conversations", 2, 1)
+		if _, err := p.ForgetUser(t.Context(), other); err != nil {
+			t.Fatal(err)
+		}
+		want("one user erased", 2, 0)
+		if err := p.Settle(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		want("audited", 0, 0)
+	})
+}

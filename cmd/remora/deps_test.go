@@ -151,7 +151,7 @@ var homes = []struct {
 	{"github.com/ledongthuc/pdf", []string{"api/documents"}, "It trusts its input, so it is used behind checks of our own."},
 	{"golang.org/x/net", []string{"proxy", "api/documents"}, "HTTP is spoken by the proxy; HTML is read where documents are."},
 	{"golang.org/x/sys", []string{"storage/badger", "storage/process", "proxy/httpclient", "cmd/remora-bench/load", "cmd/remora/signals"}, "Whether a request was read is known from what was acknowledged; whose signals a terminal sends is asked of it; free space is the store's to watch, and who is at the other end of a socket that of its process; the bench asks for short time slices."},
-	{"golang.org/x/text", []string{"text", "recall/fence", "redact"}, "Text is normalised where it is analysed."},
+	{"golang.org/x/text", []string{"text", "recall/fence", "redact", "cmd/remora-bench/lives"}, "Text is normalised where it is analysed."},
 }
 
 const otelReason = "Packages use the OpenTelemetry API; which SDK runs, and whether any does, is decided where the program is put together."

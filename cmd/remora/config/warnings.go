@@ -23,6 +23,9 @@ func (c *Config) Warnings(environ []string, where Place) []string {
 			warnings = append(warnings, fmt.Sprintf("key file %s is inside the data directory %s: anyone can read a copy of that directory; keep the key elsewhere", file, c.Storage.Dir))
 		}
 	}
+	if c.Store.ClockFile != "" {
+		warnings = append(warnings, "storage.clockFile is set: what is remembered does not get the machine's dates; it is for tests alone")
+	}
 	if c.CAKey != "" {
 		warnings = append(warnings, exposed("key of the certificate authority", c.CAKey, where)...)
 	}

@@ -117,6 +117,11 @@ func TestKeysInTheOpen(t *testing.T) {
 			}
 		})
 	}
+	clock := Default()
+	clock.Store.ClockFile = "clock"
+	if got := clock.Warnings(nil, testPlace()); len(got) != 1 || !strings.HasPrefix(got[0], "storage.clockFile is set") {
+		t.Errorf("a clock for tests: got %q, want a warning", got)
+	}
 	ca := filepath.Join(dir, "ca.key")
 	if err := os.WriteFile(ca, nil, 0o600); err != nil {
 		t.Fatal(err)
