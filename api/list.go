@@ -11,6 +11,7 @@ import (
 
 // Filter selects memories. Zero fields select everything.
 type Filter struct {
+	ID           string // the beginning of the id; see ShortID
 	Conversation string
 	Kinds        []string
 	Tags         []string // all of them
@@ -69,6 +70,9 @@ func (s *memories) compile(ctx context.Context, scope storage.Scope, f Filter) (
 	if err := checkLength("conversation", f.Conversation, storage.MaxScopePart); err != nil {
 		return out, err
 	}
+	if err := checkLength("id", f.ID, storage.MaxScopePart); err != nil {
+		return out, err
+	}
 	if err := checkLength("source", f.Source, storage.MaxScopePart); err != nil {
 		return out, err
 	}
@@ -104,6 +108,9 @@ func (f *filter) matches(m *storage.Memory) bool {
 		if _, used := f.uses[m.ID]; used != *f.Used {
 			return false
 		}
+	}
+	if f.ID != "" && !beginsID(m.ID, f.ID) {
+		return false
 	}
 	if f.Source != "" && m.Source != f.Source {
 		return false

@@ -25,6 +25,9 @@ type User struct {
 	Project  string `json:"project"`
 	User     string `json:"user"`
 	Memories int    `json:"memories"` // expired ones that are not removed yet count
+	// Unaudited counts turns that no audit has read yet: what they say is
+	// remembered as it was said, and is no fact so far.
+	Unaudited int `json:"unaudited,omitempty"`
 }
 
 // Users is a page of users.
@@ -59,7 +62,7 @@ func (s *access) Users(ctx context.Context, p Principal, t Target, after string,
 			if err != nil {
 				return Users{}, err
 			}
-			out.Users = append(out.Users, User{identity.Show(scope.Tenant), identity.Show(scope.App), identity.Show(scope.Project), identity.Show(scope.User), d.Memories})
+			out.Users = append(out.Users, User{identity.Show(scope.Tenant), identity.Show(scope.App), identity.Show(scope.Project), identity.Show(scope.User), d.Memories, s.Pipeline.Unaudited(scope)})
 		}
 		if p.Everything() {
 			out.Unreadable += page.Damaged

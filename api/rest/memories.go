@@ -12,7 +12,7 @@ import (
 func (c *call) filter() (f api.Filter, err error) {
 	q := c.r.URL.Query()
 	f = api.Filter{
-		Conversation: q.Get("conversation"), Kinds: c.listed("kind"), Tags: q["tag"], Query: q.Get("q"), Since: q.Get("since"), Until: q.Get("until"),
+		ID: q.Get("id"), Conversation: q.Get("conversation"), Kinds: c.listed("kind"), Tags: q["tag"], Query: q.Get("q"), Since: q.Get("since"), Until: q.Get("until"),
 		States: c.listed("state"), ResourceURI: q.Get("resource_uri"), Source: q.Get("source"),
 	}
 	if f.Conversation == "" {

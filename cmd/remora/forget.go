@@ -99,6 +99,11 @@ func forgetMemories(f *pflag.FlagSet) runner {
 		if server != "" {
 			return r.run(ctx, s, needAll, &client.ForgetConversation{ID: what.Conversation})
 		}
+		if *now && slices.ContainsFunc(ids, client.Shortened) {
+			if err := r.run(ctx, s, needIndex, client.FullIDs(ids, func(full []string) { what.IDs = full })); err != nil {
+				return err
+			}
+		}
 		c, err := sealedConfig(r.flags, s)
 		if err != nil {
 			return err

@@ -22,8 +22,8 @@ func listCommand() command {
 	return command{
 		name:    "list",
 		summary: "show what is remembered, and of whom",
-		usage: `remora list             what is remembered, oldest first: id, day, kind, text
-                               with [--kind KIND] [--tag TAG] [--q WORDS] [--state STATE] [--since TIME] [--until TIME]
+		usage: `remora list             what is remembered, oldest first: id, time (UTC), kind, text; facts say what they come from
+                               with [--kind KIND] [--tag TAG] [--search WORDS] [--state STATE] [--since TIME] [--until TIME]
                                [--source SOURCE] [--used] [--never-used] [--limit N],
                                with [--quarantined] only what is kept for review,
                                with [--conversation ID] what was said in that one
@@ -32,7 +32,7 @@ func listCommand() command {
        remora list --failed    turns that could not be stored and were set aside; these two on the machine of the store` + verbFlags + `
 
 What is shown is redacted, as it is stored. It works while Remora runs, on the same machine and as the same user.
-'remora forget' takes the ids.`,
+Ids are shown by their beginning, which every command takes, and --json whole. Turns that no audit has read yet are counted.`,
 		define: listMemories,
 	}
 }
@@ -56,10 +56,12 @@ func listMemories(f *pflag.FlagSet) runner {
 	kindFlag(f, &v.Kinds)
 	tagFlag(f, &v.Tags, "only with this `tag`; may be repeated")
 	f.StringVar(&v.Source, "source", "", "only what came in through this `surface`, such as proxy, api or import")
-	f.StringVar(&v.Query, "q", "", "only with all of these `words`")
+	f.StringVar(&v.Query, "search", "", "only with all of these `words`, in any order; remora search ranks")
+	f.StringVar(&v.Query, "q", "", "the same as --search")
+	_ = f.MarkHidden("q") // it is there
 	repeated(f, &v.States, "state", "only in this `state`: current, superseded, quarantined or deleted; may be repeated (default: all but deleted)")
-	f.StringVar(&v.Since, "since", "", "only of this `time` or later, as RFC 3339 or a day")
-	f.StringVar(&v.Until, "until", "", "only before this `time`")
+	f.StringVar(&v.Since, "since", "", "only of this `time` or later: RFC 3339, a day, or how long ago (90m, 12h, 3d, 2w)")
+	f.StringVar(&v.Until, "until", "", "only before this `time`, as for --since")
 	f.BoolVar(&v.Used, "used", false, "only what requests were given")
 	f.BoolVar(&v.NeverUsed, "never-used", false, "only what no request was given")
 	f.IntVar(&v.Limit, "limit", 0, "only the newest `number` of each user")

@@ -121,7 +121,7 @@ func (r *remora) command(ctx context.Context, args ...string) *exec.Cmd {
 func (r *remora) stop() {
 	if r.proc != nil && r.proc.Process != nil {
 		_ = r.proc.Process.Kill() // its data are not needed any more
-		_ = <-r.ended // it was killed
+		_ = <-r.ended             // it was killed
 	}
 	if r.upstream != nil {
 		r.upstream.Close()

@@ -70,6 +70,7 @@ func (v *Edit) Run(ctx context.Context, s *Session) error {
 	if err != nil {
 		return err
 	}
+	v.ID = m.ID
 	if m.State == api.StateDeleted {
 		return errors.New("it was deleted: remora undo brings it back")
 	}
@@ -121,8 +122,13 @@ func (v *Undo) Run(ctx context.Context, s *Session) error {
 	if v.Why != "" {
 		body = map[string]string{"why": v.Why}
 	}
+	id, err := s.fullID(ctx, v.ID, false)
+	if err != nil {
+		return err
+	}
+	v.ID = id
 	var answer struct{ Memories []json.RawMessage }
-	err := s.everywhere(ctx, func(t api.Target) error {
+	err = s.everywhere(ctx, func(t api.Target) error {
 		return s.call(ctx, ask{method: http.MethodPost, path: memoryPath(v.ID, "undo"), whose: &t, body: body}, &answer)
 	})
 	if err != nil {

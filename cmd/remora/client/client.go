@@ -277,6 +277,9 @@ func (c *Client) everywhere(ctx context.Context, do func(t api.Target) error) er
 
 // memory reads a memory, also one that can be brought back. at is whose it is.
 func (c *Client) memory(ctx context.Context, id string) (m api.Memory, raw json.RawMessage, at api.Target, err error) {
+	if id, err = c.fullID(ctx, id, false); err != nil {
+		return m, nil, at, err
+	}
 	err = c.everywhere(ctx, func(t api.Target) error {
 		return c.call(ctx, ask{method: http.MethodGet, path: memoryPath(id), query: url.Values{"deleted": {"true"}}, whose: &t}, &raw)
 	})

@@ -73,6 +73,7 @@ type table struct {
 type row struct {
 	cells []string
 	note  string
+	tail  string // follows the last cell, which is cut rather than this
 }
 
 func (c *Console) table(w *bufio.Writer, heads ...string) *table {
@@ -83,11 +84,17 @@ func (c *Console) table(w *bufio.Writer, heads ...string) *table {
 func (t *table) add(cells ...string) { t.addWith("", cells...) }
 
 // addWith adds a row with a line below it.
-func (t *table) addWith(note string, cells ...string) {
-	for i := range cells {
-		cells[i] = OneLine(cells[i])
+func (t *table) addWith(note string, cells ...string) { t.addRow(row{cells: cells, note: note}) }
+
+func (t *table) addRow(r row) {
+	for i := range r.cells {
+		r.cells[i] = OneLine(r.cells[i])
 	}
-	t.rows = append(t.rows, row{cells, OneLine(note)})
+	r.note = OneLine(r.note)
+	if r.tail = OneLine(r.tail); r.tail != "" {
+		r.tail = " " + r.tail
+	}
+	t.rows = append(t.rows, r)
 	if t.c.width == 0 {
 		t.flush()
 	}
@@ -107,16 +114,16 @@ func (t *table) flush() {
 		}
 	}
 	for _, r := range rows {
-		fmt.Fprintln(t.w, t.indent+t.line(r.cells))
+		fmt.Fprintln(t.w, t.indent+t.line(r.cells, r.tail))
 		if r.note != "" {
 			fmt.Fprintf(t.w, "%s%s%s\n", t.indent, t.indent, r.note)
 		}
 	}
 }
 
-func (t *table) line(cells []string) string {
+func (t *table) line(cells []string, tail string) string {
 	if t.c.width == 0 {
-		return strings.Join(cells, "  ")
+		return strings.Join(cells, "  ") + tail
 	}
 	var b strings.Builder
 	at, last := len(t.indent), len(cells)-1
@@ -124,7 +131,7 @@ func (t *table) line(cells []string) string {
 		b.WriteString(cell + strings.Repeat(" ", t.widths[i]-uniseg.StringWidth(cell)+2))
 		at += t.widths[i] + 2
 	}
-	b.WriteString(cut(cells[last], max(t.c.width-at, minText)))
+	b.WriteString(cut(cells[last], max(t.c.width-at-uniseg.StringWidth(tail), minText)) + tail)
 	return strings.TrimRight(b.String(), " ")
 }
 
@@ -187,6 +194,10 @@ func minute(at string) string {
 	}
 	return at[:10] + " " + at[11:16] + " UTC"
 }
+
+// clockTime returns a time as answers have it, to the minute, for a column whose
+// heading says that it is UTC.
+func clockTime(at string) string { return strings.TrimSuffix(minute(at), " UTC") }
 
 // kindOf returns in a word or two what a memory is.
 func kindOf(m *api.Memory) string {

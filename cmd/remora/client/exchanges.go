@@ -28,8 +28,12 @@ func (v *Exchanges) Run(ctx context.Context, s *Session) error {
 	if v.Limit < 1 || v.Limit > maxListed {
 		return UsageError(fmt.Sprintf("--limit is 1 to %d", maxListed))
 	}
+	memory, err := s.fullID(ctx, v.Memory, false)
+	if err != nil {
+		return err
+	}
 	q := limited(min(v.Limit, maxPage))
-	for name, value := range map[string]string{"conversation": v.Conversation, "status": v.Status, "model": v.Model, "memory": v.Memory} {
+	for name, value := range map[string]string{"conversation": v.Conversation, "status": v.Status, "model": v.Model, "memory": memory} {
 		if value != "" {
 			q.Set(name, value)
 		}
@@ -39,7 +43,7 @@ func (v *Exchanges) Run(ctx context.Context, s *Session) error {
 		x   api.Exchange
 	}
 	var all []receipt
-	_, err := s.eachScope(ctx, func(t api.Target, _ json.RawMessage) error {
+	_, err = s.eachScope(ctx, func(t api.Target, _ json.RawMessage) error {
 		n := 0
 		return s.each(ctx, ask{path: "/v1/exchanges", query: q, whose: &t}, func(raw json.RawMessage) error {
 			r := receipt{raw: raw}

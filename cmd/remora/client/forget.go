@@ -26,7 +26,11 @@ type Forget struct {
 func (v *Forget) Run(ctx context.Context, s *Session) error {
 	found := map[api.Target][]string{}
 	var missing []string
-	for _, id := range v.IDs {
+	ids, err := s.fullIDs(ctx, v.IDs)
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
 		m, _, at, err := s.memory(ctx, id)
 		switch {
 		case err == nil && m.State != api.StateDeleted:
@@ -37,7 +41,7 @@ func (v *Forget) Run(ctx context.Context, s *Session) error {
 			return err
 		}
 	}
-	missing, err := s.passages(ctx, missing, found)
+	missing, err = s.passages(ctx, missing, found)
 	if err != nil {
 		return err
 	}

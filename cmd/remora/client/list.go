@@ -2,11 +2,14 @@ package client
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"net/url"
 	"slices"
+	"strconv"
+	"time"
 
 	"github.com/remora-proxy/remora/api"
 )
@@ -16,7 +19,8 @@ type List struct {
 	Users bool // of whom, and how much
 
 	Kinds, Tags, States []string
-	Query, Since, Until string
+	Query               string // words
+	Since, Until        string // times, or how long ago
 	Conversation        string
 	Source              string // exactly
 	Quarantined         bool   // those in quarantine alone
@@ -44,7 +48,7 @@ func (l *List) Run(ctx context.Context, s *Session) error {
 		if l.Users {
 			return l.user(s, w, t, raw)
 		}
-		return l.memories(ctx, s, w, t, query)
+		return l.memories(ctx, s, w, t, raw, query)
 	})
 	if err != nil {
 		return err
@@ -57,7 +61,15 @@ func (l *List) Run(ctx context.Context, s *Session) error {
 
 func (l *List) filter() (url.Values, error) {
 	q := url.Values{"limit": {fmt.Sprint(maxPage)}, "order": {"oldest"}, "kind": l.Kinds, "tag": l.Tags, "state": l.States}
-	for name, v := range map[string]string{"q": l.Query, "since": l.Since, "until": l.Until, "conversation": l.Conversation, "source": l.Source} {
+	since, err := timeOrAge("since", l.Since, time.Now())
+	if err != nil {
+		return nil, err
+	}
+	until, err := timeOrAge("until", l.Until, time.Now())
+	if err != nil {
+		return nil, err
+	}
+	for name, v := range map[string]string{"q": l.Query, "since": since, "until": until, "conversation": l.Conversation, "source": l.Source} {
 		if v != "" {
 			q.Set(name, v)
 		}
@@ -99,26 +111,40 @@ func (l *List) user(s *Session, w *bufio.Writer, t api.Target, raw json.RawMessa
 	return w.Flush()
 }
 
-func (l *List) memories(ctx context.Context, s *Session, w *bufio.Writer, t api.Target, query url.Values) error {
-	rows := s.table(w, "id", "day", "kind", "text")
-	headed, damaged := false, 0
-	show := func(raw json.RawMessage) error {
-		if s.JSON {
-			return writeRaw(w, raw)
+// timeOrAge returns the time that is so long ago: a number of weeks, days,
+// hours or minutes. Anything else is the control plane's to read.
+func timeOrAge(flag, given string, now time.Time) (string, error) {
+	age := 0 * time.Second
+	switch unit := given[max(len(given)-1, 0):]; {
+	case unit == "d" || unit == "w":
+		n, err := strconv.Atoi(given[:len(given)-1])
+		if err != nil || n < 0 || n > maxAgeDays {
+			return "", UsageError(fmt.Sprintf("--%s: %q is no number of days or weeks", flag, given))
 		}
-		var m api.Memory
-		if err := json.Unmarshal(raw, &m); err != nil {
-			return err
+		if age = time.Duration(n) * 24 * time.Hour; unit == "w" {
+			age *= 7
 		}
-		if !headed {
-			headed = true
-			fmt.Fprintf(w, "%s\n", scopeOf(t))
+	default:
+		var err error
+		if age, err = time.ParseDuration(given); err != nil {
+			return given, nil // a time, or wrong
 		}
-		rows.add(m.ID, day(m.EventTime), kindOf(&m), m.Text)
-		return nil
+		if age < 0 {
+			return "", UsageError(fmt.Sprintf("--%s: %q is in the future", flag, given))
+		}
 	}
+	return now.Add(-age).UTC().Format(time.RFC3339), nil
+}
+
+// maxAgeDays keeps weeks within a time.Duration.
+const maxAgeDays = 10_000
+
+// memories shows a user's memories. raw is the user.
+func (l *List) memories(ctx context.Context, s *Session, w *bufio.Writer, t api.Target, raw json.RawMessage, query url.Values) error {
+	out := memoryRows{s: s, w: w, t: t, rows: s.table(w, "id", "time (UTC)", "kind", "text")}
+	damaged := 0
 	var newest []json.RawMessage
-	take := show
+	take := out.show
 	if l.Limit > 0 {
 		take = func(raw json.RawMessage) error {
 			if newest = append(newest, raw); len(newest) == l.Limit {
@@ -129,22 +155,104 @@ func (l *List) memories(ctx context.Context, s *Session, w *bufio.Writer, t api.
 	}
 	err := s.each(ctx, ask{path: "/v1/memories", query: query, whose: &t}, take, func(p *listing) error {
 		damaged += p.Damaged
-		rows.flush()
+		out.rows.flush()
 		return w.Flush() // a pager may have quit
 	})
 	if err != nil {
 		return err
 	}
 	for _, raw := range slices.Backward(newest) {
-		if err := show(raw); err != nil {
+		if err := out.show(raw); err != nil {
 			return err
 		}
 	}
-	rows.flush()
+	out.end()
 	if damaged > 0 {
 		fmt.Fprintf(s.Err, "not shown: %d damaged memories of %s\n", damaged, scopeOf(t))
 	}
+	if err := out.owed(raw); err != nil {
+		return err
+	}
 	return w.Flush()
+}
+
+// memoryRows writes the memories of a user as rows. A fact follows the words
+// that it was made of.
+type memoryRows struct {
+	s      *Session
+	w      *bufio.Writer
+	t      api.Target
+	rows   *table
+	headed bool
+	same   []api.Memory // of one turn and time
+}
+
+func (r *memoryRows) show(raw json.RawMessage) error {
+	if r.s.JSON {
+		return writeRaw(r.w, raw)
+	}
+	var m api.Memory
+	if err := json.Unmarshal(raw, &m); err != nil {
+		return err
+	}
+	if len(r.same) > 0 && (m.Turn != r.same[0].Turn || m.EventTime != r.same[0].EventTime) {
+		r.end()
+	}
+	r.same = append(r.same, m)
+	return nil
+}
+
+// end adds what has been held back, and writes it.
+func (r *memoryRows) end() {
+	if len(r.same) > 0 && !r.headed {
+		r.headed = true
+		fmt.Fprintf(r.w, "%s\n", scopeOf(r.t))
+	}
+	slices.SortStableFunc(r.same, func(a, b api.Memory) int { return cmp.Compare(madeOfWords(&a), madeOfWords(&b)) })
+	for i := range r.same {
+		m := &r.same[i]
+		r.rows.addRow(row{
+			cells: []string{api.ShortID(m.ID), clockTime(m.EventTime), kindOf(m), m.Text}, tail: originOf(m, r.same),
+		})
+	}
+	r.same = r.same[:0]
+	r.rows.flush()
+}
+
+// owed says how many turns of the user no audit has read.
+func (r *memoryRows) owed(user json.RawMessage) error {
+	var u api.User
+	if err := json.Unmarshal(user, &u); err != nil {
+		return err
+	}
+	if u.Unaudited > 0 && !r.s.JSON {
+		fmt.Fprintf(r.s.Err, "turns not audited yet, whose facts are still to come: %d of %s\n", u.Unaudited, scopeOf(r.t))
+	}
+	return nil
+}
+
+// madeOfWords is 0 for what was said, and 1 for what was made of it.
+func madeOfWords(m *api.Memory) int {
+	if m.Kind == "episode" {
+		return 0
+	}
+	return 1
+}
+
+// originOf returns what a fact was made of: the id of what was said, if it is
+// among those of its turn, or else of the turn.
+func originOf(m *api.Memory, same []api.Memory) string {
+	if madeOfWords(m) == 0 || m.Turn == "" {
+		return ""
+	}
+	id := m.Turn
+	for i := range same {
+		if said := &same[i]; said.Kind == "episode" && said.Role == m.Role {
+			id = said.ID
+			break
+		}
+	}
+	return "(from " + api.ShortID(id) + ")"
 }
 
 func writeRaw(w *bufio.Writer, raw json.RawMessage) error {

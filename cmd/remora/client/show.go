@@ -26,6 +26,7 @@ func (v *Show) Run(ctx context.Context, s *Session) error {
 	if err != nil {
 		return err
 	}
+	v.ID = m.ID
 	read := func(below string, to any) error {
 		raw = nil
 		if err := s.call(ctx, ask{method: http.MethodGet, path: memoryPath(v.ID, below), whose: &at}, &raw); err != nil {
