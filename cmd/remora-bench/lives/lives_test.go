@@ -147,3 +147,21 @@ func TestTokens(t *testing.T) {
 		}
 	}
 }
+
+// A Remora that does not start is reported with its log.
+func TestRemoraThatDoesNotStart(t *testing.T) {
+	dir := t.TempDir()
+	if _, err := start(t.Context(), filepath.Join(dir, "nothing"), dir, nil); err == nil {
+		t.Error("a program that is missing has started")
+	}
+	if testing.Short() {
+		t.Skip("it builds remora")
+	}
+	program, err := cli.BuildRemora(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := start(t.Context(), program, dir, object{"listn": 1}); err == nil || !strings.Contains(err.Error(), "listn: unknown key") {
+		t.Errorf("a configuration with a mistake: %v", err)
+	}
+}

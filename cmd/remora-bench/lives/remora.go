@@ -40,7 +40,8 @@ type remora struct {
 	control     string // of the control plane
 	token       string // of its admin
 	proc        *exec.Cmd
-	ended       chan error
+	ended       chan struct{}
+	exit        error // how it ended
 	upstream    *httptest.Server
 	client      http.Client
 
@@ -53,8 +54,8 @@ type object = map[string]any
 
 // start runs Remora over an empty store in dir. settings are added to those
 // that the run needs.
-func start(ctx context.Context, binary, dir string, settings object) (r *remora, err error) {
-	r = &remora{binary: binary, dir: dir, config: filepath.Join(dir, "config.json"), client: http.Client{Timeout: requestTime}}
+func start(ctx context.Context, binary, dir string, settings object) (started *remora, err error) {
+	r := &remora{binary: binary, dir: dir, config: filepath.Join(dir, "config.json"), client: http.Client{Timeout: requestTime}}
 	defer func() {
 		if err != nil {
 			r.stop()
@@ -97,8 +98,11 @@ func start(ctx context.Context, binary, dir string, settings object) (r *remora,
 	if err := r.proc.Start(); err != nil {
 		return nil, err
 	}
-	r.ended = make(chan error, 1)
-	go func() { r.ended <- r.proc.Wait() }()
+	r.ended = make(chan struct{})
+	go func() {
+		r.exit = r.proc.Wait()
+		close(r.ended)
+	}()
 	return r, r.awaitStart(ctx)
 }
 
@@ -121,7 +125,7 @@ func (r *remora) command(ctx context.Context, args ...string) *exec.Cmd {
 func (r *remora) stop() {
 	if r.proc != nil && r.proc.Process != nil {
 		_ = r.proc.Process.Kill() // its data are not needed any more
-		_ = <-r.ended             // it was killed
+		<-r.ended
 	}
 	if r.upstream != nil {
 		r.upstream.Close()
@@ -146,9 +150,8 @@ func (r *remora) awaitStart(ctx context.Context) error {
 			return nil
 		}
 		select {
-		case err := <-r.ended:
-			r.ended <- err
-			return fmt.Errorf("remora has ended: %w\n%s", errors.Join(err), r.log())
+		case <-r.ended:
+			return fmt.Errorf("remora has ended: %w\n%s", errors.Join(r.exit), r.log())
 		case <-limit.Done():
 			return fmt.Errorf("remora does not serve: %w\n%s", errors.Join(err, limit.Err()), r.log())
 		case <-time.After(look):

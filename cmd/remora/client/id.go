@@ -16,14 +16,14 @@ import (
 // Lengths of what precedes the dot of an id: at least so many characters are a
 // beginning, and so many a whole id.
 const (
-	leastShort = 4
-	wholeID    = 32
+	minShort = 4
+	wholeID  = 32
 )
 
 // Shortened reports whether an id may be the beginning of one.
 func Shortened(id string) bool {
 	head, _, _ := strings.Cut(id, ".")
-	return len(head) >= leastShort && len(head) < wholeID
+	return len(head) >= minShort && len(head) < wholeID
 }
 
 // maxMeant bounds the memories of one beginning that are looked at.

@@ -114,9 +114,8 @@ func (l *List) user(s *Session, w *bufio.Writer, t api.Target, raw json.RawMessa
 // timeOrAge returns the time that is so long ago: a number of weeks, days,
 // hours or minutes. Anything else is the control plane's to read.
 func timeOrAge(flag, given string, now time.Time) (string, error) {
-	age := 0 * time.Second
-	switch unit := given[max(len(given)-1, 0):]; {
-	case unit == "d" || unit == "w":
+	age, err := time.ParseDuration(given)
+	if unit := given[max(len(given)-1, 0):]; unit == "d" || unit == "w" {
 		n, err := strconv.Atoi(given[:len(given)-1])
 		if err != nil || n < 0 || n > maxAgeDays {
 			return "", UsageError(fmt.Sprintf("--%s: %q is no number of days or weeks", flag, given))
@@ -124,14 +123,11 @@ func timeOrAge(flag, given string, now time.Time) (string, error) {
 		if age = time.Duration(n) * 24 * time.Hour; unit == "w" {
 			age *= 7
 		}
-	default:
-		var err error
-		if age, err = time.ParseDuration(given); err != nil {
-			return given, nil // a time, or wrong
-		}
-		if age < 0 {
-			return "", UsageError(fmt.Sprintf("--%s: %q is in the future", flag, given))
-		}
+	} else if err != nil {
+		return given, nil // a time, or wrong
+	}
+	if age < 0 {
+		return "", UsageError(fmt.Sprintf("--%s: %q is in the future", flag, given))
 	}
 	return now.Add(-age).UTC().Format(time.RFC3339), nil
 }

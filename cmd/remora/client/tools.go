@@ -58,7 +58,7 @@ func (c Tools) List(ctx context.Context, t api.Target, f api.Filter, cursor stri
 func filterQuery(f *api.Filter) url.Values {
 	q := url.Values{"kind": f.Kinds, "tag": f.Tags, "state": f.States}
 	for name, v := range map[string]string{
-		"conversation": f.Conversation, "q": f.Query, "since": f.Since, "until": f.Until, "resource_uri": f.ResourceURI,
+		"id": f.ID, "conversation": f.Conversation, "q": f.Query, "since": f.Since, "until": f.Until, "resource_uri": f.ResourceURI,
 		"source": f.Source,
 	} {
 		if v != "" {
