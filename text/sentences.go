@@ -36,7 +36,7 @@ func readSentences(s string, yield func(int, string) bool) {
 		}
 		i += n
 		switch r {
-		case '\n', '\r', '。', '！', '？', '…':
+		case '\n', '\r', '。', '！', '？', '…', '؟', '।', '۔':
 			if !cut(i) {
 				return
 			}
@@ -102,7 +102,7 @@ func QuotationEnd(s string, at int) int {
 func endsSentence(s string, to int) bool {
 	quoted := strings.TrimRight(s[:to], "\"”“»」")
 	last, _ := utf8.DecodeLastRuneInString(quoted)
-	if !strings.ContainsRune(".!?。！？…", last) {
+	if !strings.ContainsRune(".!?。！？…؟।۔", last) {
 		return false
 	}
 	rest := strings.TrimLeft(s[to:], " ")

@@ -2,6 +2,7 @@ package extract
 
 import (
 	"strings"
+	"unicode"
 
 	"github.com/remora-proxy/remora/text"
 )
@@ -134,11 +135,51 @@ func cutFences(s string, cut *strings.Builder) string {
 // for their ends. The rest of the message stays.
 const maxElements = 64
 
-// cutElements removes <name ...>...</name> with its content and writes it to
-// cut.
-func cutElements(s string, cut *strings.Builder) string {
+// element is <name ...>inside</name> in a text.
+type element struct {
+	kind               text.ElementKind
+	name               string
+	start, end         int // of the whole
+	from, to           int // of what is inside
+	hasAttributes, own bool
+}
+
+// cutElements removes elements, and writes what was in them to cut. What a
+// person typed stays, with its tags cut: agents put it into elements, too.
+func cutElements(s string, cut *strings.Builder) string { return cutNested(s, cut, maxElementDepth) }
+
+// maxElementDepth is how deep elements within those that a person typed into
+// are looked at.
+const maxElementDepth = 4
+
+func cutNested(s string, cut *strings.Builder, depth int) string {
+	all := elementsOf(s)
+	if len(all) == 0 || depth == 0 {
+		return s
+	}
+	markOwn(s, all)
 	var kept strings.Builder
-	at := 0 // s[:at] is done with
+	at := 0
+	for i := range all {
+		e := &all[i]
+		kept.WriteString(s[at:e.start])
+		kept.WriteByte('\n')
+		inside := s[e.from:e.to]
+		switch {
+		case e.own:
+			kept.WriteString(cutNested(inside, cut, depth-1))
+			kept.WriteByte('\n')
+		case cut != nil:
+			cut.WriteString(inside)
+			cut.WriteByte('\n')
+		}
+		at = e.end
+	}
+	return kept.String() + s[at:]
+}
+
+// elementsOf returns the outermost elements of a text, at most maxElements.
+func elementsOf(s string) (all []element) {
 	from := 0
 	for range maxElements {
 		i := strings.IndexByte(s[from:], '<')
@@ -147,30 +188,93 @@ func cutElements(s string, cut *strings.Builder) string {
 		}
 		i += from
 		from = i + 1
-		n := 0
-		for from+n < len(s) && n < 40 && (s[from+n]|0x20 >= 'a' && s[from+n]|0x20 <= 'z' || n > 0 && (s[from+n] == '-' || s[from+n] == '_')) {
-			n++
-		}
-		if n == 0 || from+n == len(s) || s[from+n] != '>' && s[from+n] != ' ' && s[from+n] != '\n' {
+		name, tag := text.ElementName(s[i:])
+		if name == "" {
 			continue
 		}
-		closing := "</" + s[from:from+n] + ">"
-		if j := text.IndexTag(s[from:], closing); j >= 0 {
-			if cut != nil {
-				cut.WriteString(s[from : from+j])
-				cut.WriteByte('\n')
-			}
-			kept.WriteString(s[at:i])
-			kept.WriteByte('\n')
-			from += j + len(closing)
-			at = from
+		closing := "</" + name + ">"
+		if j := text.IndexTag(s[i+tag:], closing); j >= 0 {
+			e := element{kind: text.ElementKindOf(name), name: strings.ToLower(name), start: i, from: i + tag, to: i + tag + j, hasAttributes: tag > len(name)+2}
+			e.end = e.to + len(closing)
+			all, from = append(all, e), e.end
 		}
 	}
-	if at == 0 {
-		return s
-	}
-	return kept.String() + s[at:]
+	return all
 }
+
+// markOwn marks the elements that hold what the speaker typed: those that
+// clients name so, and, where all of a message is in elements, those that are
+// neither a client's notes nor a document. Beside other words of the speaker,
+// and beside a request in its own element, an element is what these are about.
+func markOwn(s string, all []element) {
+	alone, at := true, 0
+	for i := range all {
+		e := &all[i]
+		alone = alone && !hasLetters(s[at:e.start])
+		at = e.end
+	}
+	alone = alone && !hasLetters(s[at:])
+	requested, name := false, ""
+	for i := range all {
+		e := &all[i]
+		requested = requested || e.kind == text.PersonElement || e.kind == text.RequestElement || workElements[e.name]
+		if e.kind == text.UnknownElement && name == "" {
+			name = e.name
+		}
+	}
+	for i := range all {
+		e := &all[i]
+		switch {
+		case e.kind == text.PersonElement:
+			e.own = true
+		case isDocument(s[e.from:e.to]):
+		case e.kind == text.RequestElement:
+			e.own = alone || e.name == "task" || e.name == "feedback"
+		case e.kind == text.UnknownElement:
+			e.own = alone && !requested && !e.hasAttributes && e.name == name && !workElements[e.name] && !documentElements[e.name]
+		}
+	}
+}
+
+// Elements of prompts, by their names: what is to be done, and what with.
+var (
+	workElements     = setOf("instruction instructions rules role objective persona character format style tone language")
+	documentElements = setOf(`document documents doc docs article email mail letter page post review story poem essay transcript conversation dialogue chat history
+		code source context data file files output result results stdout stderr log logs example examples sample samples quote quotation citation excerpt passage cv resume bio
+		html body head script style table svg pre blockquote tool function system assistant ai bot model search web website url snippet note notes memory memories`)
+)
+
+// maxTypedElement is the longest text in an element that counts as typed, in
+// bytes, maxTypedLines the most lines.
+const (
+	maxTypedElement = 2000
+	maxTypedLines   = 24
+)
+
+// isDocument reports whether a text is longer than people type, or set like a
+// document: with headings or numbered items.
+func isDocument(s string) bool {
+	if len(s) > maxTypedElement {
+		return true
+	}
+	lines, items := 0, 0
+	for line := range strings.Lines(s) {
+		line = strings.TrimSpace(line)
+		if line == "" {
+			continue
+		}
+		lines++
+		if strings.HasPrefix(line, "# ") || strings.HasPrefix(line, "## ") || strings.HasPrefix(line, "---") {
+			return true
+		}
+		if number := strings.TrimLeft(line, "0123456789"); len(number) < len(line) && (strings.HasPrefix(number, ". ") || strings.HasPrefix(number, ") ")) {
+			items++
+		}
+	}
+	return lines > maxTypedLines || items > 2
+}
+
+func hasLetters(s string) bool { return strings.IndexFunc(s, unicode.IsLetter) >= 0 }
 
 // thoughts are the elements that models write their thoughts in.
 var thoughts = [...]string{"think", "thinking", "thought", "reasoning"}

@@ -75,7 +75,7 @@ func Read(window []Message, s *Summary, o Options) (Result, error) {
 	coherent := coherence(window)
 	for i, c := range out.Candidates {
 		c.Order = int64(i + 1)
-		c.Score = Score{Relevance: relevant, Coherence: coherent, Importance: importance(c), Recency: recency(newest.Sub(c.Time))}
+		c.Score = Score{Relevance: relevanceOf(c, relevant), Coherence: coherent, Importance: importance(c), Recency: recency(newest.Sub(c.Time))}
 		c.Score.sum()
 		c.Constraint = constrains(c)
 	}

@@ -2,6 +2,7 @@ package extract
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -59,6 +60,17 @@ func (s *Score) sum() {
 	s.Total = weightRelevance*s.Relevance + weightImportance*s.Importance + weightRecency*s.Recency + weightCoherence*s.Coherence
 }
 
+// relevanceOf returns how relevant a statement is: fully where its speaker says
+// it of themselves, which people do to be known by it, and as far as the rest
+// of the conversation is about the same otherwise. So what users state of
+// themselves is kept even if it is all that a conversation holds.
+func relevanceOf(c *Candidate, conversation float64) float64 {
+	if marked(c) {
+		return 1
+	}
+	return conversation
+}
+
 // relevance counts the keywords that the window holds.
 func relevance(window map[string]bool, keywords []Keyword) float64 {
 	n := 0
@@ -105,15 +117,10 @@ func coherence(window []Message) float64 {
 func importance(c *Candidate) float64 {
 	directive := c.kind == markStanding || c.Requested
 	goal := c.kind == markGoal || due(c.words) || len(c.dates) > 0
-	code, marked := strings.Contains(c.Quote, "`"), c.Requested
+	code := strings.Contains(c.Quote, "`")
 	number, entity := false, false
-	switch c.kind {
-	case markName, markPreference, markStanding, markDecision, markGoal, markFact:
-		marked = true
-	}
 	for i := range c.words {
 		w := &c.words[i]
-		marked = marked || w.in(inPersonal)
 		number = number || hasDigit(w.folded) || smallNumber[w.folded] > 1
 		code = code || strings.Contains(w.raw, "_") || camel(w.raw)
 		entity = entity || properName(c.words, i) && utf8.RuneCountInString(w.raw) > 1
@@ -124,13 +131,23 @@ func importance(c *Candidate) float64 {
 		weight float64
 	}{
 		{directive, weightDirective}, {goal, weightGoal}, {number, weightNumber}, {links(c.Quote), weightURL}, {code, weightCode},
-		{entity, weightEntity}, {marked, weightUserMarked},
+		{entity, weightEntity}, {marked(c), weightUserMarked},
 	} {
 		if s.holds {
 			sum += s.weight
 		}
 	}
 	return min(sum, 1)
+}
+
+// marked reports whether the user states something of themselves, or asks to
+// remember it.
+func marked(c *Candidate) bool {
+	switch c.kind {
+	case markName, markPreference, markStanding, markDecision, markGoal, markFact:
+		return true
+	}
+	return c.Requested || slices.ContainsFunc(c.words, func(w word) bool { return w.in(inPersonal) })
 }
 
 // constrains reports whether answers do harm if they ignore the statement: it

@@ -153,7 +153,7 @@ func readWord(text string, i int, clause bool, yield func(word) bool) (end int, 
 	r, n := utf8.DecodeRuneInString(text[i:])
 	if !alphanumeric(r) {
 		switch r {
-		case '、', '。', '，', '！', '？', '；', '：', '—', '–', '„', '“', '”', '«', '»', '¡', '¿', '…':
+		case '、', '。', '，', '！', '？', '；', '：', '—', '–', '„', '“', '”', '«', '»', '¡', '¿', '…', '،', '؛', '؟', '।', '۔':
 			clause = true
 		}
 		return i + n, clause, true
@@ -167,7 +167,7 @@ func readWord(text string, i int, clause bool, yield func(word) bool) (end int, 
 		if r >= utf8.RuneSelf {
 			r, n = utf8.DecodeRuneInString(text[j:])
 		}
-		if r >= utf8.RuneSelf && ideograph(r) || !alphanumeric(r) && !(r >= utf8.RuneSelf && unicode.Is(unicode.Mn, r)) && !joins(text, j, r, n) {
+		if r >= utf8.RuneSelf && ideograph(r) || !alphanumeric(r) && !(r >= utf8.RuneSelf && unicode.IsMark(r)) && !joins(text, j, r, n) {
 			break
 		}
 		j += n
