@@ -22,6 +22,8 @@ type span struct {
 	candidate *Candidate
 	forget    string // what the user asked to forget
 	reject    string
+	points    bool // it asks to remember another sentence
+	weak      bool // or to write it down somewhere
 }
 
 // spansOf reads one message of the user.
@@ -44,6 +46,7 @@ func spansIn(own ownText, at time.Time, message int) []span {
 	}
 	mayTell := mayBeTale.in(strings.ToLower(own.text))
 	pasted := false // the rest of the message is a text to work on
+	last, ahead := "", false
 	for i, s := range text.Sentences(own.text) {
 		if len(out) == maxSpans {
 			break
@@ -58,6 +61,13 @@ func spansIn(own ownText, at time.Time, message int) []span {
 			continue
 		}
 		sp := judge(s)
+		if sp.points && len(out) > 0 && last != "" {
+			out[len(out)-1] = out[len(out)-1].asked(last, sp.weak, at, message)
+		} else if ahead {
+			sp = sp.asked(s, false, at, message)
+		}
+		ahead = sp.points && (len(out) == 0 || strings.HasSuffix(s, ":"))
+		last = s
 		if sp.candidate != nil && framed != "" {
 			sp = span{reject: framed}
 		}
@@ -77,12 +87,28 @@ func spansIn(own ownText, at time.Time, message int) []span {
 	return out
 }
 
+// asked returns the span of a sentence that another one asks to remember: a
+// statement, if it can be one, and whatever was rejected for saying too little.
+func (sp span) asked(s string, weak bool, at time.Time, message int) span {
+	if sp.candidate == nil && !weak && (sp.reject == RejectNothing || sp.reject == RejectPassing) {
+		ws := words(s)
+		if len(ws) < minStatementWords || ws[0].in(inBare) {
+			return sp
+		}
+		sp = span{candidate: &Candidate{Quote: s, kind: markFact, words: ws, Time: at, Message: message, dates: datesIn(ws, at), Suspicious: instructs(s)}}
+	}
+	if sp.candidate != nil {
+		sp.candidate.Requested = true
+	}
+	return sp
+}
+
 // judge classifies a sentence.
 func judge(s string) span {
 	if looksLikeCode(s) {
 		return span{reject: RejectCode}
 	}
-	ideographs := !isASCII(s) && hasIdeographs(s)
+	ideographs := !isASCII(s) && (hasIdeographs(s) || hasHangul(s))
 	if len(s) > maxStatementRunes && utf8.RuneCountInString(s) > maxStatementRunes {
 		return span{reject: RejectLong}
 	}
@@ -93,6 +119,9 @@ func judge(s string) span {
 	ws := appendWords(space[:0], s)
 	main, from := mainWord(ws)
 	if len(ws)-from < minStatementWords {
+		if r := requestAt(ws[main:]); r.found && r.points(ws[main:]) {
+			return span{reject: RejectCommand, points: true, weak: r.weak}
+		}
 		return span{reject: RejectSmallTalk}
 	}
 	m := lexicon().marksAt(ws, 0)
@@ -101,6 +130,14 @@ func judge(s string) span {
 	}
 	handedOver := handsOver(ws[main:]) && !strings.Contains(s, ":")
 	asks := strings.HasSuffix(strings.TrimRight(s, `"')] `), "?") || m.has(markQuestion)
+	if r := requestAt(ws[main:]); r.found {
+		if sp, ok := r.kept(s, ws, main); ok {
+			return sp
+		}
+	}
+	if c := askedBehind(s, ws, main, from); c != nil {
+		return span{candidate: c}
+	}
 	switch {
 	case m.has(markRemember) && !strings.HasSuffix(s, "?"):
 		return remembered(s, ws)

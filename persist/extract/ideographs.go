@@ -77,11 +77,12 @@ var ideographRules = sync.OnceValue(func() []ideographRule {
 
 // judgeIdeographs is judge for a sentence in Chinese or Japanese.
 func judgeIdeographs(s string) span {
-	bare := strings.TrimRight(s, "。.!！~～ 　")
-	if strings.ContainsAny(bare, "?？") {
-		return span{reject: RejectQuestion}
-	}
+	bare := strings.TrimRight(s, "。.!！~～ 　?？")
+	asks := strings.ContainsAny(s, "?？")
 	for _, rule := range ideographRules() {
+		if asks && rule.mark != markRemember {
+			return span{reject: RejectQuestion} // but for "can you remember that ...?"
+		}
 		m := rule.says.FindStringSubmatchIndex(bare)
 		if m == nil {
 			continue
@@ -89,6 +90,14 @@ func judgeIdeographs(s string) span {
 		quote := strings.TrimSpace(bare)
 		if len(m) > 2 && m[2] >= 0 { // the part to keep
 			quote = strings.TrimSpace(bare[m[2]:m[3]])
+		}
+		if rule.mark == markRemember {
+			if quote == "" {
+				return span{reject: RejectCommand, points: true}
+			}
+			if asksIn(quote) {
+				continue // "do you remember where I live?"
+			}
 		}
 		switch rule.mark {
 		case markQuestion:
@@ -112,6 +121,24 @@ func judgeIdeographs(s string) span {
 		return span{candidate: c}
 	}
 	return span{reject: RejectNothing}
+}
+
+// asksIn reports whether a text holds a word that asks.
+func asksIn(s string) bool { return askingIdeographs.in(s) }
+
+var askingIdeographs = needles{"哪", "什么", "什麼", "谁", "誰", "怎么", "怎麼", "为什么", "為什麼", "多少", "几点", "幾點", "どこ", "いつ", "なに", "何", "だれ", "なぜ", "どう", "어디", "언제", "무엇", "누구", "왜", "뭐"}
+
+// hasHangul reports whether most letters of a text are Korean.
+func hasHangul(text string) bool {
+	n, letters := 0, 0
+	for _, r := range text {
+		if unicode.Is(unicode.Hangul, r) {
+			n++
+		} else if unicode.IsLetter(r) {
+			letters++
+		}
+	}
+	return n > 1 && n > letters/3
 }
 
 // commonIdeographs are in every other sentence.

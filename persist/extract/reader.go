@@ -217,12 +217,11 @@ func Asks(text string) bool {
 // mayAsk is a cheap necessary condition: the text holds a verb of the remember
 // and forget patterns.
 func mayAsk(text string) bool {
-	return mayAskBy.in(fold(text))
+	folded := fold(text)
+	return mayAskBy.in(folded) || asking().in(folded)
 }
 
-var mayAskBy = needles{"rememb", "memori", "forget", "note", "mind", "record", "memory", "save", "store", "merk", "denk",
-	"vergiss", "losche", "behalte", "notier", "souv", "rappel", "retien", "retenez", "oubli", "effac", "recuerd", "recordad", "anota",
-	"apunta", "olvid", "cuenta", "delete", "remove", "erase", "drop", "borra"}
+var mayAskBy = needles{"forget", "vergiss", "losche", "oubli", "effac", "olvid", "borra", "delete", "remove", "erase", "drop"}
 
 // Statements calls found for each candidate in a user's message, as an audit of
 // that message alone would find it.
