@@ -121,9 +121,10 @@ func abbreviates(sentence, rest string) bool {
 		return false
 	case len(last) == 1 && unicode.IsUpper(rune(last[0])) && at >= 0:
 		return last != "I"
-	case strings.Trim(last, "0123456789") == "": // "3. März"; at the start "1." numbers an item of a list
+	case strings.Trim(last, "0123456789") == "": // "3. März", "12. bis"; at the start "1." numbers an item of a list
 		next, _, _ := strings.Cut(strings.TrimLeft(rest, " "), " ")
-		return len(last) <= 2 && (at < 0 || Months()[string(AppendFolded(nil, strings.TrimRight(next, ".,;")))] > 0)
+		first, _ := utf8.DecodeRuneInString(next)
+		return len(last) <= 2 && (at < 0 || unicode.IsLower(first) || Months()[string(AppendFolded(nil, strings.TrimRight(next, ".,;")))] > 0)
 	}
 	return abbreviations[string(AppendFolded(nil, last))]
 }

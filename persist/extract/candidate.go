@@ -118,7 +118,8 @@ func judge(s string) span {
 	var space [stackWords]word
 	ws := appendWords(space[:0], s)
 	main, from := mainWord(ws)
-	if len(ws)-from < minStatementWords {
+	tongue := tongueOf(s, ws)
+	if n := len(ws) - from; n < minStatementWords && (n < 2 || tongue == nil && !beings[ws[main].folded]) {
 		if r := requestAt(ws[main:]); r.found && r.points(ws[main:]) {
 			return span{reject: RejectCommand, points: true, weak: r.weak}
 		}
@@ -137,6 +138,12 @@ func judge(s string) span {
 	}
 	if c := askedBehind(s, ws, main, from); c != nil {
 		return span{candidate: c}
+	}
+	if tongue != nil && !m.has(markRemember) && !m.has(markForget) {
+		if quotesOthers(s) || isQuotation(s) {
+			return span{reject: RejectQuoted}
+		}
+		return tongue.judge(s, ws)
 	}
 	switch {
 	case m.has(markRemember) && !strings.HasSuffix(s, "?"):
@@ -182,6 +189,10 @@ func judge(s string) span {
 	return span{reject: RejectNothing}
 }
 
+// beings are verbs whose subject is left out: with one more word they say what
+// the speaker is or has.
+var beings = setOf("soy tengo estoy")
+
 // handsOver reports whether a sentence hands something over ("Here is my
 // letter."), with its purpose in another clause.
 func handsOver(ws []word) bool {
@@ -224,7 +235,7 @@ var subjects = setOf("i we my our ich wir habe haben bin je nous on nos vamos yo
 // vegan, and I was wondering if ...".
 func asksLater(s string, ws []word, main int) bool {
 	for i := main + 1; i < len(ws); i++ {
-		if (ws[i].clause || ws[i-1].in(inConjunctions)) && ws[i].in(inAsking) {
+		if (ws[i].clause || ws[i-1].in(inConjunctions)) && (ws[i].in(inAsking) || orderedWhat[folded(ws, i+1)]) {
 			if m := lexicon().marksAt(ws, i); (m.has(markQuestion) || m.has(markCommand) && m&statementMarks == 0 || m.has(markTransient) && m&statementMarks == 0) && !quoted(s, ws[i].start) {
 				return true
 			}
@@ -232,6 +243,10 @@ func asksLater(s string, ws []word, main int) bool {
 	}
 	return false
 }
+
+// orderedWhat are words that follow the verb of an order: "plan the dinner", "write
+// me a poem".
+var orderedWhat = setOf("me us a an the my our this that some mir uns ein eine einen den das moi nous un une le la me nos")
 
 // mainWord returns the index of the first word after greetings, connectives and
 // corrections: "Hi, by the way, I ...", "No wait, I meant ...". The statement
@@ -334,9 +349,12 @@ func unpatterned(ws []word) marks {
 	case "mir", "mich", "uns", "me", "us", "moi", "nos": // a command: "Schick mir ..."
 		return 0
 	}
-	specific, own, ours := 0, 0, false
+	specific, own, ours, stops := 0, 0, false, 0
 	for i := range ws {
 		w := &ws[i]
+		if w.in(inStop) {
+			stops++
+		}
 		switch {
 		case strings.ContainsRune(w.raw, '_'), camel(w.raw), w.in(inThings | inVague), w.in(inPassing) && i < 4:
 			return 0
@@ -358,6 +376,8 @@ func unpatterned(ws []word) marks {
 		}
 	}
 	switch {
+	case stops*5 < len(ws):
+		return 0 // in a language that nothing is known of
 	case ours && (own > 3 || own > 1 && specific > 0):
 		return 1 << markFact
 	case specific > 0 && own > 3:
@@ -402,8 +422,8 @@ func clause(s string, ws []word, main, lead int, alone bool) *Candidate {
 			for to > from && ws[to-1].in(inConjunctions) {
 				to--
 			}
-			if strings.HasSuffix(s, "?") && to == len(ws) && i == main {
-				continue // the whole question
+			if strings.HasSuffix(s, "?") && to == len(ws) && (i == main || opened || completing[ws[i-1].folded]) {
+				continue // the whole question, or what it asks about
 			}
 		} else {
 			from = main
@@ -426,6 +446,9 @@ func clause(s string, ws []word, main, lead int, alone bool) *Candidate {
 	}
 	return nil
 }
+
+// completing words begin what somebody asks about: "am I right that ...".
+var completing = setOf("that dass que ob si if whether")
 
 // remembered makes a candidate of what follows "remember that".
 func remembered(s string, ws []word) span {

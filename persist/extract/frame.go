@@ -187,7 +187,7 @@ func quoted(s string, at int) bool {
 	return open == 1
 }
 
-var supposing = setOf("if wenn falls si")
+var supposing = setOf("if wenn falls si se")
 
 // hypothetical reports whether a sentence says what would be if something were
 // otherwise: "If I lived in Paris, I would ..."
@@ -200,7 +200,7 @@ func hypothetical(ws []word) bool {
 		w, next := ws[i].folded, folded(ws, i+1)
 		switch {
 		case supposing[w]:
-			supposes = supposes || firstPerson[next] || next == "my" || next == "our"
+			supposes = supposes || firstPerson[next] || next == "my" || next == "our" || w == "se" && (strings.HasSuffix(next, "ssi") || next == "eu")
 		case w == "would" || w == "could":
 			would = true
 		default:
@@ -209,7 +209,7 @@ func hypothetical(ws []word) bool {
 				would = would || raw == end
 			}
 			if i > 1 && supposes {
-				would = would || strings.HasSuffix(raw, "rais") || strings.HasSuffix(raw, "rait") || strings.HasSuffix(raw, "ría") || strings.HasSuffix(raw, "ríamos")
+				would = would || strings.HasSuffix(raw, "ssi") || strings.HasSuffix(raw, "asse") || strings.HasSuffix(raw, "esse") || strings.HasSuffix(raw, "rais") || strings.HasSuffix(raw, "rait") || strings.HasSuffix(raw, "ría") || strings.HasSuffix(raw, "ríamos")
 			}
 		}
 	}

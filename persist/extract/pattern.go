@@ -14,6 +14,7 @@ import (
 //	_       any word                 *       up to four words
 //	x|y     one of them              !x|y    any word but these
 //	x?      x or nothing             $       the end
+//	~x      a word that ends in x
 type pattern struct {
 	mark  mark
 	parts []part
@@ -25,6 +26,7 @@ type part struct {
 	any, digit, capital bool
 	negated, optional   bool
 	few, end            bool // * and $
+	suffixes            []string
 
 	setNames []string
 	mask     uint64   // of sets, in known.sets
@@ -71,6 +73,8 @@ func parsePattern(line string, sets map[string]map[string]bool) pattern {
 				e.few = true
 			case alternative == "$":
 				e.end = true
+			case strings.HasPrefix(alternative, "~"):
+				e.suffixes = append(e.suffixes, alternative[1:])
 			case strings.HasPrefix(alternative, "@"):
 				set := sets[alternative[1:]]
 				if set == nil {
@@ -103,7 +107,7 @@ func named(w *word) bool {
 
 func (e *part) takes(w *word) bool {
 	in := e.any || w.known.sets&e.mask != 0 || e.digit && hasDigit(w.folded) || e.capital && named(w) ||
-		slices.Contains(e.known, w.known)
+		slices.Contains(e.known, w.known) || slices.ContainsFunc(e.suffixes, func(end string) bool { return strings.HasSuffix(w.folded, end) })
 	return in != e.negated
 }
 
@@ -140,7 +144,7 @@ func (p *pattern) firsts() []string {
 	var out []string
 	for i := range p.parts {
 		e := &p.parts[i]
-		if e.any || e.digit || e.capital || e.negated || e.few || e.end {
+		if e.any || e.digit || e.capital || e.negated || e.few || e.end || e.suffixes != nil {
 			return nil
 		}
 		out = append(out, e.words...)

@@ -65,6 +65,11 @@ func newVocabulary(l, orders *wordBook) vocabulary {
 			p.bind(note, book)
 		}
 	}
+	for _, t := range tongues() {
+		for _, p := range t.patterns {
+			p.bind(note, l)
+		}
+	}
 	for w := range dateWords {
 		note(w).sets |= inDates
 	}
