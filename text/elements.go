@@ -39,7 +39,7 @@ func ElementName(s string) (name string, tag int) {
 // is: user_query, userRequest, environment_info. A name of one word tells
 // little: it may be markup that somebody writes about.
 func ElementKindOf(name string) ElementKind {
-	first, last := ends(name)
+	first, last := nameEnds(name)
 	switch {
 	case (first == "user" || first == "human") && requestNames[last]:
 		return PersonElement
@@ -56,16 +56,22 @@ func ElementKindOf(name string) ElementKind {
 	return UnknownElement
 }
 
+// ElementHead returns the last word of a name, in lower case.
+func ElementHead(name string) string {
+	_, last := nameEnds(name)
+	return last
+}
+
 var (
 	requestNames = WordSet("query request message prompt task question feedback input words utterance ask goal")
 	machineNames = WordSet(`info information context data details metadata environment reminder reminders instruction instructions rule rules guideline guidelines
-		note notes file files content contents output outputs result results stdout stderr selection state status history log logs diff attachment attachments
+		note notes file files content contents output outputs result results stdout stderr selection state status log logs diff attachment attachments
 		document documents setting settings config tool tools snippet snippets caveat hook notification notifications memory memories summary window windows tab tabs
 		editor terminal caution warning warnings error errors command commands list tree overview progress mode`)
 )
 
-// ends returns the first and the last word of a name, in lower case.
-func ends(name string) (first, last string) {
+// nameEnds returns the first and the last word of a name, in lower case.
+func nameEnds(name string) (first, last string) {
 	from := 0
 	for i := 1; i <= len(name); i++ {
 		switch {

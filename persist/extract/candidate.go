@@ -235,8 +235,12 @@ var subjects = setOf("i we my our ich wir habe haben bin je nous on nos vamos yo
 // vegan, and I was wondering if ...".
 func asksLater(s string, ws []word, main int) bool {
 	for i := main + 1; i < len(ws); i++ {
-		if (ws[i].clause || ws[i-1].in(inConjunctions)) && (ws[i].in(inAsking) || orderedWhat[folded(ws, i+1)]) {
-			if m := lexicon().marksAt(ws, i); (m.has(markQuestion) || m.has(markCommand) && m&statementMarks == 0 || m.has(markTransient) && m&statementMarks == 0) && !quoted(s, ws[i].start) {
+		if !ws[i].clause && !ws[i-1].in(inConjunctions) {
+			continue
+		}
+		if orders := orderedWhat[folded(ws, i+1)]; orders || ws[i].in(inAsking) {
+			m := lexicon().marksAt(ws, i)
+			if (m.has(markQuestion) && ws[i].in(inAsking) || m.has(markCommand) && m&statementMarks == 0 || m.has(markTransient) && m&statementMarks == 0 && ws[i].in(inAsking)) && !quoted(s, ws[i].start) {
 				return true
 			}
 		}

@@ -138,9 +138,9 @@ const maxElements = 64
 // element is <name ...>inside</name> in a text.
 type element struct {
 	kind               text.ElementKind
-	name               string
-	start, end         int // of the whole
-	from, to           int // of what is inside
+	name, head         string // in lower case; head is its last word
+	start, end         int    // of the whole
+	from, to           int    // of what is inside
 	hasAttributes, own bool
 }
 
@@ -194,7 +194,7 @@ func elementsOf(s string) (all []element) {
 		}
 		closing := "</" + name + ">"
 		if j := text.IndexTag(s[i+tag:], closing); j >= 0 {
-			e := element{kind: text.ElementKindOf(name), name: strings.ToLower(name), start: i, from: i + tag, to: i + tag + j, hasAttributes: tag > len(name)+2}
+			e := element{kind: text.ElementKindOf(name), name: strings.ToLower(name), head: text.ElementHead(name), start: i, from: i + tag, to: i + tag + j, hasAttributes: tag > len(name)+2}
 			e.end = e.to + len(closing)
 			all, from = append(all, e), e.end
 		}
@@ -217,7 +217,7 @@ func markOwn(s string, all []element) {
 	requested, name := false, ""
 	for i := range all {
 		e := &all[i]
-		requested = requested || e.kind == text.PersonElement || e.kind == text.RequestElement || workElements[e.name]
+		requested = requested || e.kind == text.PersonElement || e.kind == text.RequestElement || workElements[e.head]
 		if e.kind == text.UnknownElement && name == "" {
 			name = e.name
 		}
@@ -231,7 +231,7 @@ func markOwn(s string, all []element) {
 		case e.kind == text.RequestElement:
 			e.own = alone || e.name == "task" || e.name == "feedback"
 		case e.kind == text.UnknownElement:
-			e.own = alone && !requested && !e.hasAttributes && e.name == name && !workElements[e.name] && !documentElements[e.name]
+			e.own = alone && !requested && !e.hasAttributes && e.name == name && !workElements[e.name] && !documentElements[e.head]
 		}
 	}
 }
