@@ -28,11 +28,13 @@ type span struct {
 
 // spansOf reads one message of the user.
 func spansOf(text string, at time.Time, message int) []span {
-	return spansIn(ownTextOf(text), at, message)
+	spans, _ := spansIn(ownTextOf(text), at, message, nil)
+	return spans
 }
 
-// spansIn reads the own words of a message of the user.
-func spansIn(own ownText, at time.Time, message int) []span {
+// spansIn reads the own words of a message of the user. about are the persons
+// whom the one before spoke of last; it returns those of this one.
+func spansIn(own ownText, at time.Time, message int, about []person) ([]span, []person) {
 	var out []span
 	var space [stackWords]word
 	framed := ""
@@ -61,6 +63,20 @@ func spansIn(own ownText, at time.Time, message int) []span {
 			continue
 		}
 		sp := judge(s)
+		said := appendWords(space[:0], s)
+		main, _ := mainWord(said)
+		of := personsIn(s, said)
+		if resolved, whom, ok := referring(s, said, main, about); ok && (sp.candidate == nil || !sp.candidate.Requested) && sp.forget == "" {
+			if whom.called != "" {
+				of = append(of, whom)
+			}
+			if whom.called != "" || sp.candidate == nil || strings.HasPrefix(sp.candidate.Quote, s[said[main].start:said[main].end]) {
+				sp = resolved
+			}
+		}
+		if len(of) > 0 {
+			about = of
+		}
 		if sp.points && len(out) > 0 && last != "" {
 			out[len(out)-1] = out[len(out)-1].asked(last, sp.weak, at, message)
 		} else if ahead {
@@ -84,7 +100,7 @@ func spansIn(own ownText, at time.Time, message int) []span {
 			}
 		}
 	}
-	return out
+	return out, about
 }
 
 // asked returns the span of a sentence that another one asks to remember: a
@@ -295,7 +311,7 @@ func statement(s string, ws []word, main, from int, m marks) (span, bool) {
 	if kept == 0 {
 		return span{}, false
 	}
-	if ws[main].in(inBare) && !m.has(markName) && !m.has(markMatter) && kept&(1<<markStanding|1<<markDecision) == 0 {
+	if ws[main].in(inBare) && !m.has(markName) && (!m.has(markMatter) || !determining[ws[main].folded]) && kept&(1<<markStanding|1<<markDecision) == 0 {
 		if c := clause(s, ws, main, from, true); c != nil {
 			return span{candidate: c}, true
 		}
@@ -304,6 +320,9 @@ func statement(s string, ws []word, main, from int, m marks) (span, bool) {
 	quote := strings.TrimSpace(s[ws[from].start:])
 	return span{candidate: &Candidate{Quote: quote, kind: kindOf(kept), words: words(quote)}}, true
 }
+
+// determining words may stand before what is spoken of: "this project".
+var determining = setOf("this these that those dies dieser das es ce cette ces este esta esto esos")
 
 // personalNews reports whether a sentence that no pattern matches is specific
 // news about its speaker: in the first person, and not about what was just
@@ -353,12 +372,9 @@ func unpatterned(ws []word) marks {
 	case "mir", "mich", "uns", "me", "us", "moi", "nos": // a command: "Schick mir ..."
 		return 0
 	}
-	specific, own, ours, stops := 0, 0, false, 0
+	specific, own, ours := 0, 0, false
 	for i := range ws {
 		w := &ws[i]
-		if w.in(inStop) {
-			stops++
-		}
 		switch {
 		case strings.ContainsRune(w.raw, '_'), camel(w.raw), w.in(inThings | inVague), w.in(inPassing) && i < 4:
 			return 0
@@ -380,8 +396,8 @@ func unpatterned(ws []word) marks {
 		}
 	}
 	switch {
-	case stops*5 < len(ws):
-		return 0 // in a language that nothing is known of
+	case foreign(ws):
+		return 0
 	case ours && (own > 3 || own > 1 && specific > 0):
 		return 1 << markFact
 	case specific > 0 && own > 3:

@@ -23,6 +23,7 @@
 package extract
 
 import (
+	"cmp"
 	"strings"
 	"time"
 )
@@ -56,6 +57,7 @@ type Candidate struct {
 	Correction
 
 	kind  mark
+	named string // the quotation with its pronoun replaced by whom it means, if it has one
 	words []word
 	dates []dated
 }
@@ -72,17 +74,18 @@ func (c *Candidate) Kind() string {
 	return markNames[c.kind]
 }
 
-// Text returns the statement as it is stored: the quotation with the dates that
-// it means, or a model's paraphrase.
+// Text returns the statement as it is stored: the quotation, with whom its first
+// pronoun means in place of that and with the dates that it means, or a model's
+// paraphrase.
 func (c *Candidate) Text() string {
 	if c.Statement != "" {
 		return c.Statement
 	}
-	text := `"` + strings.ReplaceAll(c.Quote, `"`, `'`) + `"`
+	text := `"` + strings.ReplaceAll(cmp.Or(c.named, c.Quote), `"`, `'`) + `"`
 	if len(c.dates) > 0 {
 		notes := make([]string, len(c.dates))
 		for i, d := range c.dates {
-			notes[i] = strings.ReplaceAll(d.note(c.Quote), `"`, `'`)
+			notes[i] = strings.ReplaceAll(d.note(cmp.Or(c.named, c.Quote)), `"`, `'`)
 		}
 		text += " [" + strings.Join(notes, "; ") + "]"
 	}

@@ -1,6 +1,7 @@
 package extract
 
 import (
+	stdcmp "cmp"
 	"os"
 	"path/filepath"
 	"slices"
@@ -78,7 +79,7 @@ func FuzzSpans(f *testing.F) {
 				t.Fatalf("%q: took %q", text, c.Quote)
 			}
 			quote, _, quoted := Quotation(c.Text())
-			if !quoted || normalised(words(quote)) != normalised(words(strings.ReplaceAll(c.Quote, `"`, `'`))) {
+			if !quoted || normalised(words(quote)) != normalised(words(strings.ReplaceAll(stdcmp.Or(c.named, c.Quote), `"`, `'`))) {
 				t.Fatalf("%q: stored as %q", c.Quote, c.Text())
 			}
 		}

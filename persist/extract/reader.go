@@ -99,9 +99,13 @@ func falseLast(a, b bool) int {
 // were said.
 func (r *reading) collect(window []Message, o Options, out *Result) error {
 	unread := r.own
+	var about []person
 	for i := range window {
 		m := &window[i]
 		if !m.New {
+			if m.User {
+				about = aboutOf(ownWords(m.Text), about)
+			}
 			continue
 		}
 		own := unread[0]
@@ -126,7 +130,9 @@ func (r *reading) collect(window []Message, o Options, out *Result) error {
 				out.Candidates = append(out.Candidates, c)
 			}
 		}
-		for _, sp := range spansIn(own, m.Time, i) {
+		var spans []span
+		spans, about = spansIn(own, m.Time, i, about)
+		for _, sp := range spans {
 			switch {
 			case sp.forget != "":
 				out.Forget = append(out.Forget, forgetRequest(i, sp.forget))

@@ -183,7 +183,7 @@ func (r request) kept(s string, ws []word, at int) (sp span, ok bool) {
 		}
 	}
 	rest := ws[from:to]
-	if len(rest) < 2 || rest[0].folded == "to" || lexicon().sets["recalling"][rest[0].folded] && !requestWords()["that"][ws[from-1].folded] {
+	if len(rest) < 2 || r.weak && !r.that || rest[0].folded == "to" || lexicon().sets["recalling"][rest[0].folded] && !requestWords()["that"][ws[from-1].folded] {
 		return span{}, false
 	}
 	end := len(s)

@@ -120,7 +120,7 @@ func tongueOf(s string, ws []word) *tongue {
 		t, n := all[l.name], 0
 		for i := range ws {
 			switch {
-			case t.has("tell", &ws[i]):
+			case t.has("tell", &ws[i]) && (i == 0 || !capital(ws[i].raw)): // and no name
 				n += 2
 			case isStop(l.language, &ws[i]), t.has("order", &ws[i]), t.has("hedge", &ws[i]):
 				n++
@@ -130,21 +130,32 @@ func tongueOf(s string, ws []word) *tongue {
 			best, most = t, n
 		}
 	}
-	if best == nil {
+	if best == nil || mostStops(ws, text.English, text.German, text.French, text.Spanish) >= most {
 		return nil
 	}
-	for _, l := range []text.Language{text.English, text.German, text.French, text.Spanish} {
+	return best
+}
+
+// mostStops returns how many words of a sentence are function words of one of
+// these languages.
+func mostStops(ws []word, languages ...text.Language) (most int) {
+	for _, l := range languages {
 		n := 0
 		for i := range ws {
 			if isStop(l, &ws[i]) {
 				n++
 			}
 		}
-		if n >= most {
-			return nil
-		}
+		most = max(most, n)
 	}
-	return best
+	return most
+}
+
+// foreign reports whether a sentence is in a language of which no patterns are
+// known.
+func foreign(ws []word) bool {
+	return mostStops(ws, text.Swedish, text.Danish, text.Norwegian, text.Finnish, text.Turkish, text.Hungarian, text.Romanian) >
+		mostStops(ws, text.English, text.German, text.French, text.Spanish)
 }
 
 var latinTongues = []struct {
@@ -213,7 +224,35 @@ func (t *tongue) judge(s string, ws []word) span {
 			}
 		}
 	}
+	if kind, ok := t.news(ws[main:]); ok && to == len(ws) {
+		return span{candidate: cut(s, ws, main, to, kind)}
+	}
 	return span{reject: RejectNothing}
+}
+
+// news reports whether a sentence that no pattern matches is specific: the
+// speaker has done something, or it gives a number.
+func (t *tongue) news(ws []word) (kind mark, ok bool) {
+	own, specific, number := 0, false, false
+	for i := range ws {
+		w := &ws[i]
+		if strings.ContainsRune(w.raw, '_') || camel(w.raw) || t.has("thing", w) {
+			return 0, false
+		}
+		if w.isContent() {
+			own++
+		}
+		number = number || hasDigit(w.folded)
+		specific = specific || number || i > 0 && capital(w.raw)
+	}
+	if own > 2 && specific && len(ws) > 3 {
+		for end := range t.sets["did"] {
+			if w := ws[0].folded; len(w) > len(end)+1 && strings.HasSuffix(w, end) || w == end {
+				return markFact, true
+			}
+		}
+	}
+	return markMatter, own > 3 && number
 }
 
 // cut makes a candidate of the words from from to to.
