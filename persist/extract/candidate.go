@@ -70,8 +70,11 @@ func spansIn(own ownText, at time.Time, message int, about []person) ([]span, []
 			if whom.called != "" {
 				of = append(of, whom)
 			}
-			if whom.called != "" || sp.candidate == nil || strings.HasPrefix(sp.candidate.Quote, s[said[main].start:said[main].end]) {
+			if sp.candidate == nil || strings.HasPrefix(sp.candidate.Quote, s[said[main].start:said[main].end]) {
 				sp = resolved
+				if c := clause(s, said, main, main, true); sp.candidate == nil && c != nil && !changesSenseBefore(said, main, strings.Index(s, c.Quote)) {
+					sp = span{candidate: c}
+				}
 			}
 		}
 		if len(of) > 0 {

@@ -187,7 +187,11 @@ func referring(s string, ws []word, main int, known []person) (sp span, about pe
 	if !found {
 		return span{reject: RejectUnclear}, person{}, true
 	}
-	rest := s[ws[main].end:]
+	from := ws[main].end
+	if at := strings.IndexAny(ws[main].raw, "'’"); at > 0 { // "she's"
+		from = ws[main].start + at
+	}
+	rest := s[from:]
 	possessive := !strings.Contains(own, " ")
 	resolved := p.called + rest
 	switch {
@@ -197,8 +201,8 @@ func referring(s string, ws []word, main int, known []person) (sp span, about pe
 		resolved = p.called + ": " + s[ws[main].start:]
 	}
 	judged := judge(own + rest)
-	if judged.candidate == nil || judged.candidate.Requested {
-		return judged, p, true
+	if judged.candidate == nil || judged.candidate.Requested || !strings.HasPrefix(judged.candidate.Quote, own) {
+		return span{reject: RejectUnclear}, p, true
 	}
 	// What follows the statement in the sentence is left out of either.
 	quote := strings.TrimRight(strings.TrimSpace(s[ws[main].start:]), "?,;:-– ")

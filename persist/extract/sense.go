@@ -88,6 +88,17 @@ func changesSense(ws []word, from, to int) bool {
 var governing = setOf(`if unless whether suppose supposing imagine according allegedly supposedly maybe perhaps
 	wenn falls sofern ob laut angeblich vielleicht angenommen si selon segun quiza quizas ojala`)
 
+// changesSenseBefore reports whether what is quoted from at on leaves words
+// behind that may change its sense, or is all from ws[main] on.
+func changesSenseBefore(ws []word, main, at int) bool {
+	for i := main; i < len(ws) && ws[i].start < at; i++ {
+		if w := ws[i].folded; senseWords[w] || reporting[w] || governing[w] {
+			return true
+		}
+	}
+	return at <= ws[main].start
+}
+
 // senseReach is how many words of what follows a clause may deny it or report
 // it: ", says my brother", ", which is not true".
 const senseReach = 4

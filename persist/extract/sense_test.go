@@ -51,6 +51,31 @@ var allSenses = []senses{
 		"No | No %s.", "ya no | Ya no %s.", "nunca | Nunca %s.", "no es | No es verdad que %s.", "dudo | Dudo que %s.", "quizás | Quizás %s.", "tal vez | Tal vez %s.", "si | Si %s, dime qué hacer.", "hermano | Mi hermano dice que %s.",
 		"ella | Ella cree que %s.", "falso | Es falso que %s.", "nadie | Nadie cree que %s.", "soñé | Soñé que %s.", "dice | %s, dice mi hermano.", "ya no | %s, pero ya no.", "según | Según mi madre, %s.", "mentira | Es mentira que %s.", "tampoco | Tampoco %s.", "jamás | Jamás %s.", "ojalá | Ojalá %s.",
 	}},
+	{"it", []string{"abito a Parigi", "sono allergica alle noci", "bevo latte ogni mattina", "mia sorella si chiama Mara", "lavoro come infermiera", "mi piace il freddo", "posso bere latte", "mangio carne"}, []string{
+		"non | Non %s.", "non è vero | Non è vero che %s.", "forse | Forse %s.", "se | Se %s, dimmi cosa fare.", "fratello | Mio fratello dice che %s.", "dubito | Dubito che %s.", "falso | È falso che %s.",
+		"nessuno | Nessuno crede che %s.", "sognato | Ho sognato che %s.", "dice | %s, dice mio fratello.", "non più | %s, ma non più.", "secondo | Secondo mia madre, %s.", "bugia | È una bugia che %s.", "mai | Mai %s.",
+	}},
+	{"pt", []string{"moro em Paris", "sou alérgica a nozes", "bebo leite toda manhã", "minha irmã se chama Mara", "trabalho como enfermeira", "gosto de frio", "posso beber leite", "como carne"}, []string{
+		"não | Não %s.", "não é verdade | Não é verdade que %s.", "talvez | Talvez %s.", "se | Se %s, diga o que fazer.", "irmão | Meu irmão diz que %s.", "duvido | Duvido que %s.", "falso | É falso que %s.",
+		"ninguém | Ninguém acredita que %s.", "sonhei | Sonhei que %s.", "diz | %s, diz meu irmão.", "não mais | %s, mas não mais.", "segundo | Segundo minha mãe, %s.", "mentira | É mentira que %s.", "nunca | Nunca %s.",
+	}},
+	{"nl", []string{"ik woon in Parijs", "ik ben allergisch voor noten", "ik drink elke ochtend melk", "mijn zus heet Mara", "ik werk als verpleegkundige", "ik hou van kou", "ik eet vlees"}, []string{
+		"niet waar | Het is niet waar dat %s.", "misschien | Misschien %s.", "als | Als %s, zeg me wat ik moet doen.", "broer | Mijn broer zegt dat %s.", "betwijfel | Ik betwijfel of %s.", "onwaar | Het is onwaar dat %s.",
+		"niemand | Niemand gelooft dat %s.", "droomde | Ik droomde dat %s.", "zegt | %s, zegt mijn broer.", "niet meer | %s, maar niet meer.", "volgens | Volgens mijn moeder: %s.", "gelogen | %s, dat is gelogen.",
+	}},
+	{"ru", []string{"я живу в Париже", "у меня аллергия на орехи", "я пью молоко каждое утро", "мою сестру зовут Мара", "я работаю медсестрой", "я люблю холод", "я ем мясо"}, []string{
+		"неправда | Неправда, что %s.", "возможно | Возможно, %s.", "если | Если %s, скажи, что делать.", "брат | Мой брат говорит, что %s.", "сомневаюсь | Сомневаюсь, что %s.", "ложь | Это ложь, что %s.",
+		"никто | Никто не верит, что %s.", "приснилось | Мне приснилось, что %s.", "говорит | %s, говорит мой брат.", "больше нет | %s, но больше нет.", "будто | Говорят, будто %s.", "не | Не то чтобы %s.",
+	}},
+	{"ar", []string{"أسكن في باريس", "عندي حساسية من المكسرات", "أشرب الحليب كل صباح", "أختي اسمها مارا", "أعمل ممرضة", "أحب البرد"}, []string{
+		"لا | لا %s.", "غير صحيح | غير صحيح أن %s.", "ربما | ربما %s.", "إذا | إذا %s فماذا أفعل.", "أخي | أخي يقول إن %s.", "أشك | أشك أن %s.", "كذب | هذا كذب أن %s.", "حلمت | حلمت أن %s.", "لو | لو %s.", "يقول | %s، يقول أخي.",
+	}},
+	{"hi", []string{"मैं पेरिस में रहता हूँ", "मुझे मेवों से एलर्जी है", "मैं हर सुबह दूध पीता हूँ", "मेरी बहन का नाम मारा है", "मुझे ठंड पसंद है"}, []string{
+		"सच नहीं | यह सच नहीं है कि %s।", "शायद | शायद %s।", "अगर | अगर %s तो क्या करूँ।", "भाई | मेरा भाई कहता है कि %s।", "शक | मुझे शक है कि %s।", "झूठ | यह झूठ है कि %s।", "सपना | मैंने सपना देखा कि %s।", "झूठ | %s, यह झूठ है।",
+	}},
+	{"ko", []string{"저는 파리에 살아요", "저는 견과류 알레르기가 있어요", "제 여동생 이름은 마라예요", "저는 추위를 좋아해요"}, []string{
+		"아마 | 아마 %s.", "만약 | 만약 %s, 어떻게 할까요.", "형 | 형이 %s라고 말해요.", "거짓말 | %s, 그건 거짓말이에요.", "것 같 | %s인 것 같아요.", "꿈 | 꿈에서 %s.",
+	}},
 	{"zh", []string{"我住在巴黎", "我喜欢喝牛奶", "我对花生过敏", "我在医院工作", "我养了一只猫"}, []string{
 		"不是 | 不是说%s。", "没有 | 我没有说过%s。", "如果 | 如果%s，该怎么办。", "可能 | 可能%s。", "弟弟 | 我弟弟说%s。", "她 | 她以为%s。", "也许 | 也许%s。", "假的 | %s，这是假的。", "不是 | 请记住不是%s。",
 	}},
@@ -65,6 +90,13 @@ var senseLeads = map[string][]string{
 	"de": {"", "Hallo, ", "Übrigens, ", "Nein, ", "Und ", "Merk dir: ", "Ich bin Veganer, und "},
 	"fr": {"", "Salut, ", "Au fait, ", "Non, ", "Et ", "Souviens-toi : "},
 	"es": {"", "Hola, ", "Por cierto, ", "Sí, ", "Y ", "Recuerda que "},
+	"it": {"", "Ciao, ", "Comunque, ", "E ", "Ricorda che "},
+	"pt": {"", "Oi, ", "Aliás, ", "E ", "Lembre que "},
+	"nl": {"", "Hoi, ", "Trouwens, ", "En ", "Onthoud dat "},
+	"ru": {"", "Привет, ", "Кстати, ", "И ", "Запомни, что "},
+	"ar": {"", "مرحبا، ", "بالمناسبة، ", "تذكر أن "},
+	"hi": {"", "नमस्ते, ", "वैसे, ", "याद रखें कि "},
+	"ko": {"", "그런데 "},
 	"zh": {"", "你好，"}, "ja": {"", "ちなみに、"},
 }
 
