@@ -175,7 +175,7 @@ func judge(s string) span {
 	if quotesOthers(s) || isQuotation(s) {
 		return span{reject: RejectQuoted}
 	}
-	if !m.has(markStanding) && hypothetical(ws) {
+	if !m.has(markStanding) && (hypothetical(ws) || phrases().imagined.prefix(ws[main:]) > 0) {
 		return span{reject: RejectFiction}
 	}
 	orders := m.has(markCommand) && !m.has(markStanding) && !m.has(markName) && !(m&statementMarks != 0 && ws[main].in(inPersonal))
@@ -210,7 +210,7 @@ func judge(s string) span {
 
 // beings are verbs whose subject is left out: with one more word they say what
 // the speaker is or has.
-var beings = setOf("soy tengo estoy")
+var beings = setOf("soy tengo estoy odio detesto adoro prefiero fumo")
 
 // handsOver reports whether a sentence hands something over ("Here is my
 // letter."), with its purpose in another clause.
@@ -298,15 +298,15 @@ func mainWord(ws []word) (main, from int) {
 // statement makes a candidate of a whole sentence that is neither a question
 // nor a command.
 func statement(s string, ws []word, main, from int, m marks) (span, bool) {
-	kept := m & statementMarks
+	kept, guessed := m&statementMarks, false
 	if m.has(markTransient) {
 		kept &= 1<<markName | 1<<markStanding | 1<<markMatter
 	}
 	if kept == 0 && !m.has(markTransient) && !m.has(markSmallTalk) && !m.has(markCommand) && personalNews(ws[main:]) {
-		kept = 1 << markFact
+		kept, guessed = 1<<markFact, true
 	}
 	if kept == 0 && !m.has(markTransient) && !m.has(markSmallTalk) && !m.has(markCommand) && !strings.HasSuffix(s, ":") {
-		kept = unpatterned(ws[main:])
+		kept, guessed = unpatterned(ws[main:]), true
 	}
 	if kept == 0 && due(ws) && !m.has(markTransient) && !m.has(markSmallTalk) {
 		kept = 1 << markMatter
@@ -321,8 +321,34 @@ func statement(s string, ws []word, main, from int, m marks) (span, bool) {
 		return span{reject: RejectUnclear}, true
 	}
 	quote := strings.TrimSpace(s[ws[from].start:])
-	return span{candidate: &Candidate{Quote: quote, kind: kindOf(kept), words: words(quote)}}, true
+	c := &Candidate{Quote: quote, kind: kindOf(kept), words: words(quote)}
+	c.passing = guessed && passes(ws[main:])
+	return span{candidate: c}, true
 }
+
+// passes reports whether a sentence is about what the speaker does or has done
+// of late: "I'm making dinner for six tonight".
+func passes(ws []word) bool {
+	for i := range ws {
+		w, next := ws[i].folded, folded(ws, i+1)
+		switch {
+		case ofLate[w], w == "this" && dayPart[next], w == "last" && next == "night",
+			(w == "am" || w == "are") && i < 3 && (strings.HasSuffix(next, "ing") || next == "stuck" || atPlaces[next] && folded(ws, i+2) == "the"),
+			(w == "have" || w == "need" || w == "got") && next == "to", w == "must", i < 3 && didOnce[w]:
+			return true
+		}
+	}
+	return false
+}
+
+var (
+	ofLate  = setOf("today tonight yesterday now currently soon heute gestern gerade eben jetzt gleich muss brauche suche schreibe aujourd'hui maintenant ecris cherche dois hoy ayer ahora busco necesito escribo")
+	dayPart = setOf("morning afternoon evening week weekend minute second")
+	didOnce = setOf("read saw watched heard ate cooked tried looked asked found noticed forgot ordered sent sah las hore vu lu mange vi lei comi")
+)
+
+// addressed is who is spoken to.
+var addressed = setOf("you tu vous usted du ihr")
 
 // determining words may stand before what is spoken of: "this project".
 var determining = setOf("this these that those dies dieser das es ce cette ces este esta esto esos")
@@ -368,7 +394,7 @@ func personalNews(ws []word) bool {
 // words: it mentions the speaker and has some content, or it has specific
 // content. Sentences about code or the work at hand do not count.
 func unpatterned(ws []word) marks {
-	if len(ws) < 5 || ws[0].in(inBare|inVague) {
+	if len(ws) < 5 || ws[0].in(inBare|inVague) || addressed[ws[0].folded] && reporting[ws[1].folded] {
 		return 0
 	}
 	switch ws[1].folded {
@@ -519,6 +545,9 @@ func kindOf(m marks) mark {
 // due reports whether a sentence sets an appointment or deadline at some time,
 // or names a day of a month.
 func due(ws []word) bool {
+	if len(ws) < 5 && ws[0].in(inDue) {
+		return false // of what it is that is due nothing is said
+	}
 	thing, when, month := false, false, false
 	for i := range ws {
 		w := &ws[i]

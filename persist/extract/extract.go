@@ -56,10 +56,11 @@ type Candidate struct {
 	Score      Score
 	Correction
 
-	kind  mark
-	named string // the quotation with its pronoun replaced by whom it means, if it has one
-	words []word
-	dates []dated
+	kind    mark
+	passing bool   // of the moment, as far as its words tell
+	named   string // the quotation with its pronoun replaced by whom it means, if it has one
+	words   []word
+	dates   []dated
 }
 
 // Kind names what sort of statement it is: name, preference, decision, goal or

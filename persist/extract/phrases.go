@@ -15,10 +15,10 @@ type phraseSet map[string][][]string
 
 // phrases are the lists of phrases.txt.
 var phrases = sync.OnceValue(func() (p struct {
-	declined, fiction, tale, playBegins, playEnds, override, correction phraseSet
+	declined, fiction, imagined, tale, playBegins, playEnds, override, correction phraseSet
 }) {
 	sections := map[string]*phraseSet{
-		"declined": &p.declined, "fiction": &p.fiction, "tale": &p.tale, "playBegins": &p.playBegins, "playEnds": &p.playEnds,
+		"declined": &p.declined, "fiction": &p.fiction, "imagined": &p.imagined, "tale": &p.tale, "playBegins": &p.playBegins, "playEnds": &p.playEnds,
 		"override": &p.override, "correction": &p.correction,
 	}
 	var set phraseSet

@@ -61,11 +61,11 @@ func (s *Score) sum() {
 }
 
 // relevanceOf returns how relevant a statement is: fully where its speaker says
-// it of themselves, which people do to be known by it, and as far as the rest
+// it of themselves, not of the moment, which people do to be known by it, and as far as the rest
 // of the conversation is about the same otherwise. So what users state of
 // themselves is kept even if it is all that a conversation holds.
 func relevanceOf(c *Candidate, conversation float64) float64 {
-	if marked(c) {
+	if marked(c) && !c.passing {
 		return 1
 	}
 	return conversation
