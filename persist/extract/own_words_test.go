@@ -33,6 +33,30 @@ func TestOwnWords(t *testing.T) {
 	}
 }
 
+// TestElementsOfPersons checks that what was typed into an element is the
+// user's, and that notes, documents and what a request is about are not.
+func TestElementsOfPersons(t *testing.T) {
+	for text, want := range map[string]string{
+		"<user_query>\nI live in Porto.\n</user_query>":                                               "I live in Porto.",
+		"<USER_MESSAGE>I live in Porto.</USER_MESSAGE>\n<editor_state>I live in Oslo.</editor_state>": "I live in Porto.",
+		"<p>I live in Porto.</p><p>I like tea.</p>":                                                   "I live in Porto.\n\nI like tea.",
+		"<task>I live in Porto.</task>\n\n# Notes\nThe mode is act.":                                  "I live in Porto.\n\n\n# Notes\nThe mode is act.",
+		"<message>I live in Porto.</message>":                                                         "I live in Porto.",
+		"Which language is this? <message>I live in Oslo.</message>":                                  "Which language is this?",
+		"<instructions>Translate.</instructions><text>I live in Oslo.</text>":                         "",
+		"<document>I live in Oslo.</document>":                                                        "",
+		"<entry id=\"3\">I live in Oslo.</entry>":                                                     "",
+		"<p># Rules\nI live in Oslo.</p>":                                                             "",
+		"<p>1. I live in Oslo.\n2. I like tea.\n3. I ski.</p>":                                        "",
+		"<chat_history>I live in Oslo.</chat_history>":                                                "",
+		"<user_query>I live in Porto. <file>I live in Oslo.</file></user_query>":                      "I live in Porto.",
+	} {
+		if got := ownWords(text); got != want {
+			t.Errorf("%q: got %q, want %q", text, got, want)
+		}
+	}
+}
+
 // TestOwnWordsExcludeLogs checks that log lines are not the user's words, even
 // in the first person.
 func TestOwnWordsExcludeLogs(t *testing.T) {

@@ -78,3 +78,28 @@ func TestScoreParts(t *testing.T) {
 	q.sum()
 	near("Q", q.Total, .4*.4+.3*.5+.2*.5+.1*.7)
 }
+
+// TestStatementsOfOneselfAreRelevant checks that a plain statement is saved
+// that is all a conversation holds, whatever the answer, and what is of the
+// moment is not.
+func TestStatementsOfOneselfAreRelevant(t *testing.T) {
+	for text, want := range map[string]bool{
+		"I'm 41": true, "I'm a vegan": true, "I can't eat lactose": true, "I live in Leeds": true, "My name is Ada": true, "Ich wohne in Graz": true, "Je suis gaucher": true, "Soy zurda": true,
+		"Я вегетарианка": true, "我吃素": true, "I'm writing a speech for my boss": false,
+	} {
+		for _, answer := range []string{"Got it.", "OK", ""} {
+			at := time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
+			result, err := Read([]Message{{User: true, Text: text, Time: at, New: true}, {Text: answer, Time: at, New: true}}, &Summary{}, Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			saved := false
+			for _, c := range result.Candidates {
+				saved = saved || c.Score.Total >= DefaultThreshold
+			}
+			if saved != want {
+				t.Errorf("%q, %q: saved %v, want %v", text, answer, saved, want)
+			}
+		}
+	}
+}

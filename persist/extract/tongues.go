@@ -2,6 +2,7 @@ package extract
 
 import (
 	_ "embed"
+	"slices"
 	"strings"
 	"sync"
 	"unicode"
@@ -100,8 +101,8 @@ func unaccented(w string) string {
 
 // tongueOf returns the language of a sentence if tongues.txt has it.
 func tongueOf(s string, ws []word) *tongue {
-	all := tongues()
-	if !isASCII(s) {
+	all, ascii := tongues(), isASCII(s)
+	if !ascii {
 		for _, r := range s {
 			switch {
 			case r < 0x370 || !unicode.IsLetter(r):
@@ -113,6 +114,9 @@ func tongueOf(s string, ws []word) *tongue {
 				return all["hi"]
 			}
 		}
+	}
+	if ascii && slices.ContainsFunc(ws, func(w word) bool { return onlyEnglish[w.folded] || w.raw == "I" }) {
+		return nil // spares most sentences the count
 	}
 	var best *tongue
 	most := 0
@@ -157,6 +161,8 @@ func foreign(ws []word) bool {
 	return mostStops(ws, text.Swedish, text.Danish, text.Norwegian, text.Finnish, text.Turkish, text.Hungarian, text.Romanian) >
 		mostStops(ws, text.English, text.German, text.French, text.Spanish)
 }
+
+var onlyEnglish = setOf("the and my you this that with have are what where which your our they from would should")
 
 var latinTongues = []struct {
 	name     string
