@@ -32,13 +32,16 @@ func spansOf(text string, at time.Time, message int) []span {
 	return spans
 }
 
-// spansIn reads the own words of a message of the user. about are the persons
-// whom the one before spoke of last; it returns those of this one.
-func spansIn(own ownText, at time.Time, message int, about []person) ([]span, []person) {
+// spansIn reads the own words of a message of the user.
+func spansIn(own ownText, said time.Time, message int) []span {
 	var out []span
 	var space [stackWords]word
+	typed, cut := typedText(own.text)
+	for range cut {
+		out = append(out, span{reject: RejectQuoted})
+	}
 	framed := ""
-	switch frameOf(own.text) {
+	switch frameOf(typed) {
 	case frameDeclined:
 		framed = RejectDeclined
 	case frameFiction:
@@ -46,18 +49,15 @@ func spansIn(own ownText, at time.Time, message int, about []person) ([]span, []
 	case frameTranscript:
 		framed = RejectQuoted
 	}
-	mayTell := mayBeTale.in(strings.ToLower(own.text))
-	pasted := false // the rest of the message is a text to work on
-	last, ahead := "", false
-	for i, s := range text.Sentences(own.text) {
+	mayTell := mayBeTale.in(strings.ToLower(typed))
+	rules := rulesIn(typed)
+	at, from := 0, 0
+	for i, s := range text.Sentences(typed) {
 		if len(out) == maxSpans {
 			break
 		}
-		if pasted {
-			out = append(out, span{reject: RejectQuoted})
-			continue
-		}
-		pasted = announces(s)
+		from = at + strings.Index(typed[at:], s)
+		at = from + len(s)
 		s = strings.TrimLeft(s, "-*•# \t")
 		if s == "" {
 			continue
@@ -90,10 +90,13 @@ func spansIn(own ownText, at time.Time, message int, about []person) ([]span, []
 		if sp.candidate != nil && framed != "" {
 			sp = span{reject: framed}
 		}
+		if sp.candidate != nil && !sp.candidate.Requested && rules.hold(from, sp.candidate) {
+			sp = span{reject: RejectQuoted}
+		}
 		if c := sp.candidate; c != nil {
 			back, bare := corrects(appendWords(space[:0], s))
-			c.Time, c.Message, c.Corrects, c.Answer = at, message, back, bare && i == 0
-			c.dates = datesIn(c.words, at)
+			c.Time, c.Message, c.Corrects, c.Answer = said, message, back, bare && i == 0
+			c.dates = datesIn(c.words, said)
 			c.Suspicious = own.mayInstruct() && instructs(c.Quote)
 		}
 		out = append(out, sp)

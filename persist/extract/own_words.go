@@ -14,7 +14,7 @@ type ownText struct {
 }
 
 func ownTextOf(message string) ownText {
-	text := ownWords(message)
+	text := ownWords(cutForwarded(message))
 	return ownText{text, scan(text)}
 }
 

@@ -1,0 +1,507 @@
+package extract
+
+import (
+	_ "embed"
+	"strings"
+	"sync"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/remora-proxy/remora/text"
+)
+
+// A text that somebody hands over to be summarised, translated, answered or
+// made nicer says nothing about them, whoever "I" is in it; nor do words of
+// others that they pass on. What introduces it, or follows it, tells: an order
+// about texts, or the name of a text, with a sign that a text comes (a colon, a
+// dash, a quotation, a line of its own) or a word that points to it ("this",
+// "the above"). handover.txt has the words.
+
+//go:embed handover.txt
+var handoverText string
+
+// leadClass is what the words of a sentence have to do with a text to work on.
+// Each is a section of handover.txt.
+type leadClass uint16
+
+const (
+	leadWork leadClass = 1 << iota
+	leadEdit
+	leadCreate
+	leadKind
+	leadQuality
+	leadPointer
+	leadAhead
+	leadBack
+	leadSays
+	leadOwn
+)
+
+var leadSections = map[string]leadClass{
+	"work": leadWork, "edit": leadEdit, "create": leadCreate, "kind": leadKind, "quality": leadQuality, "pointer": leadPointer, "ahead": leadAhead,
+	"back": leadBack, "says": leadSays, "own": leadOwn,
+}
+
+func (c leadClass) has(any leadClass) bool { return c&any != 0 }
+
+// leadBook is handover.txt.
+type leadBook struct {
+	words  map[string]leadClass // folded
+	begins map[string]leadClass // beginnings of words
+	parts  map[leadClass][]string
+}
+
+// minBeginning is the shortest beginning of a word in handover.txt, in bytes.
+const minBeginning = 3
+
+var leadWords = sync.OnceValue(func() *leadBook {
+	book := &leadBook{words: map[string]leadClass{}, begins: map[string]leadClass{}, parts: map[leadClass][]string{}}
+	var class leadClass
+	for line := range strings.Lines(handoverText) {
+		line = strings.TrimSpace(line)
+		switch {
+		case line == "", line[0] == '#':
+		case line[0] == ':':
+			class = leadSections[line[1:]]
+		case strings.Contains(line, "|"):
+			book.parts[class] = append(book.parts[class], strings.Split(line, "|")...)
+		default:
+			for _, w := range strings.Fields(line) {
+				r, _ := utf8.DecodeRuneInString(w)
+				switch beginning, cut := strings.CutSuffix(w, "*"); {
+				case r >= utf8.RuneSelf && !unicode.Is(unicode.Cyrillic, r):
+					book.parts[class] = append(book.parts[class], strings.ReplaceAll(w, "_", " "))
+				case cut:
+					book.begins[beginning] |= class
+				default:
+					book.words[w] |= class
+				}
+			}
+		}
+	}
+	return book
+})
+
+func (b *leadBook) classOf(folded string) leadClass {
+	class := b.words[folded]
+	for n := minBeginning; n <= len(folded); n++ {
+		class |= b.begins[folded[:n]]
+	}
+	return class
+}
+
+// lead is a sentence, or its beginning, that may introduce a text to work on or
+// follow one.
+type lead struct {
+	class leadClass
+	words int
+	// speaks: "I" or "we" is a subject of it. states: it says what its subject
+	// is: "my story is simple". elsewhere: its order names what it is about,
+	// which is no text: "translate the menu".
+	speaks, states, elsewhere bool
+}
+
+// maxLead is the longest sentence that is read as a lead, in bytes.
+const maxLead = 240
+
+var (
+	leadCopulas = setOf("is are was were ist sind war est sont era es son e sono are zijn ar jest")
+	// words after which a language, an audience or a purpose is named, not the
+	// object of an order
+	leadBefore = setOf("to into in as for with like from so auf ins in fur als wie nach en pour comme a al para como per come em ao naar voor als till som pa na po dla i на в для как")
+	// words of politeness, which are nobody's object
+	leadCourtesy = setOf(`please pls kindly thanks thank bitte danke svp merci favor gracias grazie favore obrigado obrigada alstublieft graag tack prosze lutfen
+		пожалуйста спасибо quickly hey hi hello claude chatgpt gpt assistant ok okay now again bot`)
+)
+
+// readLead reads a lead.
+func readLead(s string) (l lead) {
+	if len(s) > maxLead {
+		return l
+	}
+	book := leadWords()
+	lower := strings.ToLower(s)
+	for class, parts := range book.parts {
+		for _, p := range parts {
+			if strings.Contains(lower, p) {
+				l.class |= class
+				break
+			}
+		}
+	}
+	var space [stackWords]word
+	ws := appendWords(space[:0], s)
+	l.words = len(ws)
+	ordered := l.class.has(leadWork | leadEdit)
+	for i := range ws {
+		w := &ws[i]
+		before := folded(ws, i-1)
+		class := book.classOf(w.folded)
+		if class.has(leadWork|leadEdit) && leadSubjects[before] && !w.clause && !leadAuxiliaries[folded(ws, i-2)] {
+			class &^= leadWork | leadEdit // "I translate books": no order
+		}
+		if class.has(leadEdit) && class.has(leadKind) && i > 0 && !w.clause && (ws[i-1].in(inStop) && !leadSubjects[before] && !leadAuxiliaries[before] && before != "to") {
+			class &^= leadEdit // "my review": a noun
+		}
+		ordered = ordered || class.has(leadWork|leadEdit)
+		l.class |= class
+		l.speaks = l.speaks || leadSubjects[w.folded]
+		l.states = l.states || leadCopulas[w.folded] && i > 0
+		if ordered && class == 0 && !w.in(inStop|inLead) && !leadCourtesy[w.folded] && !text.IsFunctionWord(w.folded) && !text.IsFunctionWord(strings.ToLower(w.raw)) &&
+			len(w.raw) > 2 && w.folded[0] < 0xe0 && !leadBefore[w.folded] && !leadBefore[before] && !leadBefore[folded(ws, i-2)] {
+			l.elsewhere = true
+		}
+	}
+	return l
+}
+
+var (
+	leadSubjects    = setOf("i we ich wir je nous yo nosotros io noi eu nos ik wij jag vi ja ben biz я мы")
+	leadAuxiliaries = setOf("should do did can could would must may shall might soll sollte sollen kann konnen konnte muss dois puis devons debo puedo devo posso moet kan zal ska powinienem")
+)
+
+// leadSign is what is between a lead and what follows it.
+type leadSign uint8
+
+const (
+	signPoint     leadSign = iota // the end of a sentence
+	signAsks                      // the end of a question
+	signAsksAbove                 // the same, with a line of its own
+	signBreak                     // the end of a line without a sign
+	signStrong                    // a colon or dash, or a quotation begins
+)
+
+// handsOverNext reports whether what follows the lead is a text to work on, or
+// what somebody else has said.
+func (l *lead) handsOverNext(sign leadSign) bool {
+	c := l.class
+	order := c.has(leadWork | leadEdit)
+	points := c.has(leadPointer | leadAhead)
+	about := c.has(leadKind | leadQuality)
+	switch {
+	case l.words == 0 && c == 0, c.has(leadOwn):
+		return false
+	case sign == signStrong:
+		switch {
+		case c.has(leadSays), c.has(leadWork), c.has(leadEdit) && (points || about || c.has(leadBack)), points && about:
+			return true
+		}
+		return c.has(leadKind) && !l.speaks && !l.states && !c.has(leadCreate) && l.words <= maxAnnouncement
+	case sign == signBreak:
+		return c.has(leadWork) && (!l.elsewhere || points) || c.has(leadEdit) && (points || about && !l.elsewhere) || c.has(leadAhead) && c.has(leadKind)
+	}
+	switch {
+	case l.elsewhere && !c.has(leadAhead), !points && !c.has(leadBack):
+		return false
+	case c.has(leadWork), sign >= signAsks && c.has(leadQuality), sign == signAsksAbove && points && c.has(leadKind):
+		return true
+	}
+	return order && about && points
+}
+
+// handsOverBefore reports whether the lead, which nothing follows, is about the
+// text before it.
+func (l *lead) handsOverBefore(asks bool) bool {
+	c := l.class
+	back := c.has(leadPointer | leadBack)
+	switch {
+	case c.has(leadOwn | leadCreate), l.elsewhere:
+		return false
+	case c.has(leadWork):
+		return true
+	case c.has(leadEdit) && c.has(leadQuality):
+		return true
+	case c.has(leadEdit) && c.has(leadKind) && back:
+		return true
+	}
+	return asks && back && c.has(leadQuality)
+}
+
+// maxAnnouncement is the largest number of words of a heading: "Sample message
+// of a customer:".
+const maxAnnouncement = 8
+
+// maxLeads bounds the sentences of a message that are read as leads, and
+// leadSigns the signs within one of them.
+const (
+	maxLeads  = 200
+	leadSigns = 3
+)
+
+// passage is a part of a text.
+type passage struct{ from, to int }
+
+// handedOver returns the parts of a message that are texts to work on, with
+// what introduces them, in their order.
+func handedOver(s string) (cut []passage) {
+	var all []passage // sentences that are not cut
+	at, done := 0, 0
+	for n, sentence := range text.Sentences(s) {
+		if n == maxLeads {
+			break
+		}
+		from := at + strings.Index(s[at:], sentence)
+		to := from + len(sentence)
+		at = to
+		if from < done {
+			continue
+		}
+		begins, speaks := leadIn(s, from, to)
+		if begins < 0 {
+			all = append(all, passage{from, to})
+			continue
+		}
+		done = handedEnd(s, begins)
+		if speaks { // "I'm a nurse, please translate this: ..."
+			from = begins
+		}
+		cut = append(cut, passage{from, done})
+	}
+	for back := 0; back < 2 && len(all) > 0; back++ {
+		last := all[len(all)-1]
+		if len(cut) > 0 && cut[len(cut)-1].from > last.from {
+			break
+		}
+		words := strings.TrimSpace(s[last.from:last.to])
+		l := readLead(strings.TrimRight(words, ".?!。？！؟।"))
+		if l.handsOverBefore(strings.HasSuffix(words, "?") || strings.HasSuffix(words, "？") || strings.HasSuffix(words, "؟")) {
+			start := 0
+			if len(cut) > 0 {
+				start = cut[len(cut)-1].to
+			}
+			quoted := longQuotations(s[start:last.from])
+			for _, q := range quoted { // the person's own words are around it
+				cut = append(cut, passage{start + q.from, start + q.to})
+			}
+			if len(quoted) == 0 && start < last.from {
+				cut = append(cut, passage{start, last.from})
+			}
+			break
+		}
+		if l.words > 3 {
+			break
+		}
+		all = all[:len(all)-1] // "Thanks!"
+	}
+	return cut
+}
+
+// leadIn returns where the text begins that the sentence s[from:to], or a part
+// of it, introduces, or -1. speaks reports whether the person may say something
+// of themselves in what introduces it.
+func leadIn(s string, from, to int) (begins int, speaks bool) {
+	signs := 0
+	for i := from; i < to && signs < leadSigns && i-from <= maxLead; {
+		r, n := utf8.DecodeRuneInString(s[i:])
+		next, _ := utf8.DecodeRuneInString(s[i+n:])
+		strong, after := false, i+n
+		switch {
+		case r == ':' || r == '：':
+			strong = r == '：' || i+n == len(s) || unicode.IsSpace(next) || isQuoteSign(next)
+		case r == '-' || r == '–' || r == '—':
+			strong = i > from && i+n < to && (s[i-1] == ' ' && (next == ' ' || next == '-') || r == '—')
+		case i > from && isQuoteSign(r) && quotationEnd(s, i) > i:
+			strong, after = true, i
+		}
+		if strong {
+			signs++
+			if !isText(s[after:]) {
+				return -1, false
+			}
+			if l := readLead(strings.TrimSpace(s[from:i])); l.handsOverNext(signStrong) {
+				return after, l.mayState()
+			}
+		}
+		i += n
+	}
+	if !isText(s[to:]) {
+		return -1, false
+	}
+	sentence := s[from:to]
+	sign, ownLine := signBreak, strings.HasPrefix(strings.TrimLeft(s[to:], " \t"), "\n")
+	switch last, _ := utf8.DecodeLastRuneInString(sentence); {
+	case last == ':' || last == '：':
+		return -1, false // has been read
+	case last == '?' || last == '？' || last == '؟':
+		sign = signAsks
+		if ownLine {
+			sign = signAsksAbove
+		}
+	case strings.ContainsRune(".!…。！।", last):
+		sign = signPoint
+	case !ownLine:
+		sign = signPoint
+	}
+	l := readLead(sentence)
+	if !l.handsOverNext(sign) {
+		return -1, false
+	}
+	return to, l.mayState()
+}
+
+// isText reports whether what follows a lead is more than "Thanks!".
+func isText(s string) bool {
+	s = strings.TrimSpace(s[:min(len(s), 200)])
+	return len(strings.Fields(s)) > 2 || hasIdeographs(s) && utf8.RuneCountInString(s) > 6
+}
+
+// mayState reports whether an order that introduces a text may stand in a
+// sentence in which the person says something of themselves.
+func (l *lead) mayState() bool {
+	return l.speaks && l.class.has(leadWork|leadEdit) && !l.class.has(leadSays)
+}
+
+// handedEnd returns where a text to work on ends that begins at s[at]: with the
+// quotation that it is, before a paragraph in which the person speaks again, or
+// with the message.
+func handedEnd(s string, at int) int {
+	from := at + len(s[at:]) - len(strings.TrimLeft(s[at:], " \t\r\n-–—"))
+	if from >= len(s) {
+		return len(s)
+	}
+	if end := quotationEnd(s, from); end > 0 {
+		return end
+	}
+	if strings.Contains(s[at:from], "\n") {
+		return len(s)
+	}
+	for i := from; ; { // it began on the line of its lead
+		j := strings.Index(s[i:], "\n\n")
+		if j < 0 {
+			return len(s)
+		}
+		i += j + 2
+		if resumes(s[i:]) {
+			return i
+		}
+	}
+}
+
+// resumes reports whether a paragraph begins as one in which the person speaks
+// again.
+func resumes(paragraph string) bool {
+	start := fold(strings.TrimLeft(paragraph[:min(len(paragraph), 40)], " \n"))
+	for _, p := range [...]string{"by the way", "btw", "also", "oh,", "oh and", "ps", "p.s.", "as for me", "ubrigens", "ach ja", "au fait", "por cierto", "a proposito", "overigens",
+		"кстати", "对了", "對了", "顺便", "順便", "ちなみに", "そういえば", "그런데", "참고로", "वैसे", "بالمناسبة"} {
+		if strings.HasPrefix(start, p) {
+			return true
+		}
+	}
+	return false
+}
+
+func isQuoteSign(r rune) bool { return strings.ContainsRune("\"'“„«「『‘`", r) }
+
+// maxQuoted is the longest quotation that is looked for, in bytes.
+const maxQuoted = 16 << 10
+
+// quotationEnd returns the end of the quotation that opens at s[at], of any
+// number of sentences, or 0 if none does.
+func quotationEnd(s string, at int) int {
+	r, n := utf8.DecodeRuneInString(s[at:])
+	closing := ""
+	switch r {
+	case '"':
+		if closing = `"`; strings.HasPrefix(s[at:], `"""`) {
+			closing, n = `"""`, 3
+		}
+	case '“':
+		closing = "”"
+	case '„':
+		closing = "“"
+		if i, j := strings.Index(s[at:], "”"), strings.Index(s[at:], "“"); i >= 0 && (j < 0 || i < j) {
+			closing = "”"
+		}
+	case '«':
+		closing = "»"
+	case '「':
+		closing = "」"
+	case '『':
+		closing = "』"
+	case '‘':
+		closing = "’"
+	case '\'', '`':
+		closing = string(r)
+	default:
+		return 0
+	}
+	if before, _ := utf8.DecodeLastRuneInString(s[:at]); at > 0 && (unicode.IsLetter(before) || unicode.IsDigit(before)) && r != '「' && r != '『' && r != '“' {
+		return 0
+	}
+	inside := s[at+n : min(len(s), at+n+maxQuoted)]
+	for from := 0; ; {
+		i := strings.Index(inside[from:], closing)
+		if i < 0 {
+			return 0
+		}
+		i += from
+		end := i + len(closing)
+		after, _ := utf8.DecodeRuneInString(inside[end:])
+		if from = end; i > 0 && (!unicode.IsLetter(after) && !unicode.IsDigit(after) || r == '「' || r == '『') {
+			return at + n + end
+		}
+	}
+}
+
+// longQuotations returns the quotations that stand at the beginning of a line
+// or after a colon and have more than one sentence or many words.
+func longQuotations(s string) (cut []passage) {
+	if !strings.ContainsAny(s, "\"'“„«「『‘") {
+		return nil
+	}
+	line := true // only signs and blanks since the line began, or a colon
+	for i := 0; i < len(s); {
+		r, n := utf8.DecodeRuneInString(s[i:])
+		if line && isQuoteSign(r) {
+			if end := quotationEnd(s, i); end > 0 {
+				if inside := s[i+n : end]; len(strings.Fields(inside)) >= 6 || strings.ContainsAny(strings.TrimRight(inside, "\"'”“»」』’.!?。！？"), ".!?。！？") || len(inside) > 60 {
+					cut = append(cut, passage{i, end})
+				}
+				i = end
+				continue
+			}
+		}
+		switch {
+		case r == '\n' || r == ':' || r == '：':
+			line = true
+		case r != ' ' && r != '-' && r != '*' && r != '\t':
+			line = false
+		}
+		i += n
+	}
+	return cut
+}
+
+// typedText returns the part of a message's own words in which its speaker
+// speaks in their own name, and how many passages were cut: texts to work on,
+// quotations, and what does not look typed.
+func typedText(own string) (typed string, passages int) {
+	for _, find := range [...]func(string) []passage{handedOver, longQuotations, pasted} {
+		cut := find(own)
+		if len(cut) == 0 {
+			continue
+		}
+		passages += len(cut)
+		own = without(own, cut)
+	}
+	return own, passages
+}
+
+// without returns s without the passages, which are in order.
+func without(s string, cut []passage) string {
+	var b strings.Builder
+	at := 0
+	for _, p := range cut {
+		if p.from < at {
+			p.from = at
+		}
+		if p.to <= p.from {
+			continue
+		}
+		b.WriteString(s[at:p.from])
+		b.WriteByte('\n')
+		at = p.to
+	}
+	b.WriteString(s[at:])
+	return strings.TrimSpace(b.String())
+}
