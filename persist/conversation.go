@@ -82,7 +82,7 @@ func newAuditTurn(t *Turn, limit int) auditTurn {
 			room = maxHeldUser
 		}
 		out.messages = append(out.messages, windowMessage{
-			Message: extract.Message{User: user, Speaker: m.Speaker, Text: head(m.Text, room), Time: m.Time.Std(), New: true},
+			Message: extract.Message{User: user, Speaker: m.Speaker, Text: head(m.Text, room), Time: m.Time.Std(), New: true, Fiction: t.RolePlay},
 			turn:    t.ID, chain: t.Chain, source: t.Source, model: t.Model,
 		})
 	}
@@ -109,7 +109,7 @@ func turnsOf(key conversationKey, episodes []storage.Memory) []auditTurn {
 			continue
 		}
 		t.messages = append(t.messages, windowMessage{
-			Message: extract.Message{User: user, Speaker: p.Speaker, Text: text, Time: e.EventTime.Std(), New: true},
+			Message: extract.Message{User: user, Speaker: p.Speaker, Text: text, Time: e.EventTime.Std(), New: true, Fiction: slices.Contains(e.Tags, storage.RolePlayTag)},
 			turn:    p.Turn, chain: p.Chain, source: e.Source, model: p.Model,
 		})
 	}

@@ -1,6 +1,7 @@
 package persist
 
 import (
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -21,6 +22,7 @@ func episodesOf(t Turn, retention time.Duration, salt []byte, maxWrite int) (out
 	var originals []map[string]string // by memory
 	var last storage.Time
 	size := 0
+	quoted := slices.ContainsFunc(t.Messages, func(m Message) bool { return m.Role == storage.RoleUser && extract.Quotes(m.Text) })
 	defer func() {
 		for i, kept := range originals {
 			if size += redactionsSize(kept); size > maxWrite {
@@ -57,6 +59,12 @@ func episodesOf(t Turn, retention time.Duration, salt []byte, maxWrite int) (out
 			}
 			if t.Private {
 				e.Tags = append(e.Tags, storage.PrivateTag)
+			}
+			if quoted {
+				e.Tags = append(e.Tags, storage.QuotedTag)
+			}
+			if t.RolePlay {
+				e.Tags = append(e.Tags, storage.RolePlayTag)
 			}
 			size += storage.Write{Memories: []storage.Memory{e}}.Size()
 			if size > maxWrite || len(out) == storage.MaxWriteMemories {

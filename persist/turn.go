@@ -26,6 +26,9 @@ type Turn struct {
 	// Private turns have storage.PrivateTag: the answer may repeat what a private
 	// memory says.
 	Private bool `json:",omitempty"`
+	// RolePlay turns belong to a role play that the system prompt sets up: what
+	// the user says in them is fiction.
+	RolePlay bool `json:",omitempty"`
 	// KeptFrom is when retention begins to count, for conversations that were
 	// held long ago and are imported now; 0 = from when they were said.
 	KeptFrom storage.Time `json:",omitempty"`

@@ -151,6 +151,7 @@ func (x *exchange) continueHeldTurn(scope storage.Scope, conversation string, p 
 func (x *exchange) newTurn(scope storage.Scope, conversation, text string) persist.Turn {
 	t := persist.Turn{
 		Scope: scope, Conversation: conversation, Chain: x.plan.walk.TurnKey(conversation), Model: x.read.req.Model, Source: "proxy",
+		RolePlay: x.read.playsRole(),
 	}
 	if x.plan.persist {
 		t.Messages = append(make([]persist.Message, 0, 2), persist.Message{Role: storage.RoleUser, Text: text, Time: x.h.stamp(x.start)})

@@ -63,7 +63,7 @@ func (x *exchange) query(conversation, words string) recall.Request {
 	q := recall.Request{
 		Scope: x.plan.target.scope, Project: x.plan.turn.Project, Conversation: conversation, Newest: words, HumanOnly: true,
 		Now: x.start, Lines: !x.class.Limits(), Screen: x.h.deps.Redact, Into: x.room.found,
-		NoPrivate: !x.class.Private(), Cuts: x.plan.receipt != nil,
+		NoPrivate: !x.class.Private(), Cuts: x.plan.receipt != nil, RolePlay: x.plan.turn.RolePlay,
 	}
 	if x.class.Limits() {
 		project, class := q.Scope.Project, x.class // x serves others later

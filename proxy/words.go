@@ -205,6 +205,26 @@ func (r *reading) firstAnswer() int {
 	return i
 }
 
+// narrated is the number of messages that are read for whether the assistant
+// narrates.
+const narrated = 6
+
+// playsRole reports whether the system prompt sets up a role play, in which
+// what the user says is fiction. A prompt that only resembles one counts if the
+// assistant narrates.
+func (r *reading) playsRole() bool {
+	plays, may := identity.RolePlay(r.req.SystemPrefixes(identity.RolePlayReach))
+	if plays || !may {
+		return plays
+	}
+	for i := range min(r.req.Turn, narrated) {
+		if r.req.Messages[i].Role == dialect.RoleAssistant && identity.Narrates(r.req.Text(i)) {
+			return true
+		}
+	}
+	return false
+}
+
 // joinWords returns one text of what was said before and what was said last.
 func joinWords(before []string, last string) string {
 	if len(before) == 0 {

@@ -403,10 +403,11 @@ func (ix *index) complete(every int) error {
 	for i := range ix.turns {
 		t := &ix.turns[i]
 		if t.count == 0 || int(t.conv) >= len(ix.convs.list) || t.conv < -1 || int(t.speaker) > len(ix.speakers) ||
-			t.flags&^(turnFact|turnResource|turnExpires|turnSpoken|turnPrivate|turnUnwanted) != 0 {
+			t.flags&^(turnFact|turnResource|turnExpires|turnSpoken|turnPrivate|turnUnwanted|turnQuoted) != 0 {
 			return errBlob
 		}
 		ix.private = ix.private || t.flags&turnPrivate != 0
+		ix.quoted = ix.quoted || t.flags&turnQuoted != 0
 		ix.unwanted = ix.unwanted || t.flags&turnUnwanted != 0
 		ix.live++
 		ix.liveFacts += int(t.fact())

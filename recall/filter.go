@@ -22,6 +22,7 @@ type filter struct {
 	visible   map[string]struct{}
 
 	noPrivate bool
+	noQuoted  bool // the question is about the user
 	allow     func(storage.Kind, []string) bool
 	asked     []uint32 // the question's words, sorted, if a memory may be unwanted for it
 	leftOut   bool     // a turn did not pass because it is unwanted
@@ -111,12 +112,14 @@ func (f *filter) anyKind() bool { return f.resources && f.everyone && !f.restric
 
 // restricted reports whether some turns must not be returned, whatever the
 // request asks for.
-func (f *filter) restricted() bool { return f.noPrivate || f.allow != nil || len(f.asked) > 0 }
+func (f *filter) restricted() bool {
+	return f.noPrivate || f.noQuoted || f.allow != nil || len(f.asked) > 0
+}
 
 // forbids reports whether a memory of the turn must not be returned. What was
 // said in one exchange is not torn apart.
 func (f *filter) forbids(t *turn) bool {
-	if f.noPrivate && t.flags&turnPrivate != 0 {
+	if f.noPrivate && t.flags&turnPrivate != 0 || f.noQuoted && t.flags&turnQuoted != 0 {
 		return true
 	}
 	for i := t.mem; f.allow != nil && i < t.mem+int32(t.count); i++ {

@@ -41,6 +41,7 @@ type index struct {
 
 	live, liveMems     int
 	private            bool  // a turn had turnPrivate since the index was made
+	quoted             bool  // the same of turnQuoted
 	unwanted           bool  // the same of turnUnwanted
 	liveFacts          int   // among the live turns
 	userLen, userTurns int64 // sums over live turns, for mean lengths
@@ -98,6 +99,7 @@ const (
 	turnSpoken         // a passage of the user's, followed by at most one of the assistant's
 	turnPrivate        // at least one of its memories has storage.PrivateTag
 	turnUnwanted       // at least one of its memories has a tag that begins with storage.UnwantedTag
+	turnQuoted         // at least one of its memories has storage.QuotedTag or storage.RolePlayTag
 )
 
 // lastDay returns the last whole day before a time, in days since the epoch.
@@ -262,6 +264,10 @@ func (ix *index) put(ps []passage) {
 		if slices.Contains(p.memory.Tags, storage.PrivateTag) {
 			t.flags |= turnPrivate
 			ix.private = true
+		}
+		if slices.ContainsFunc(p.memory.Tags, storage.SpeaksOfOthers) {
+			t.flags |= turnQuoted
+			ix.quoted = true
 		}
 		if hasUnwantedTag(p.memory) {
 			t.flags |= turnUnwanted

@@ -76,6 +76,10 @@ type Request struct {
 	// it returns false; it is called for every candidate, so it must be fast.
 	NoPrivate bool
 	Allow     func(kind storage.Kind, tags []string) bool
+	// RolePlay says that the user plays a role. Only then, or where a question
+	// is not about the user or names a text, are turns returned that have
+	// storage.RolePlayTag or storage.QuotedTag.
+	RolePlay bool
 	// Unwanted returns also what is not wanted for questions such as this one:
 	// see [Engine.UnwantedTag].
 	Unwanted bool

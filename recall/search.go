@@ -135,6 +135,7 @@ func (e *searcher) rankAndSelect(ctx context.Context, ix *index, q *resolvedQuer
 	s := e.scratch.Get().(*scratch) // returned clean, or after a panic not at all
 	f := &q.passes
 	e.filter(ix, req, f)
+	f.noQuoted = ix.quoted && !req.RolePlay && q.AboutUser && !text.NamesText(q.Text)
 	top := ranking{ix: ranker{ix}, keep: topK * candidatesPerMemory}
 	hits, known := finder{ix}.direct(q, f, s, req, topK)
 	var constraints []constraintHit

@@ -118,6 +118,18 @@ const ProjectTag = "project:"
 // outdated.
 const OutdatedTag = "outdated"
 
+// QuotedTag marks an episode that mostly is a text which the user handed over
+// to be worked on, or words of others. RolePlayTag marks one in which the user
+// played a role. "I" is somebody else in both, so they answer no question about
+// the user.
+const (
+	QuotedTag   = "quoted"
+	RolePlayTag = "role-play"
+)
+
+// SpeaksOfOthers reports whether a tag is one of those.
+func SpeaksOfOthers(tag string) bool { return tag == QuotedTag || tag == RolePlayTag }
+
 // ResourceTag is the prefix of a tag that names the document of a resource, by
 // its URI.
 const ResourceTag = "resource:"

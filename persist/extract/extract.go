@@ -35,6 +35,7 @@ type Message struct {
 	Text    string
 	Time    time.Time
 	New     bool // no audit has read it; candidates come from new messages only
+	Fiction bool // said in a role play
 }
 
 // MaxAssistantText is the number of bytes that a window keeps of an assistant's

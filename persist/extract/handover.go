@@ -1,9 +1,7 @@
 package extract
 
 import (
-	_ "embed"
 	"strings"
-	"sync"
 	"unicode"
 	"unicode/utf8"
 
@@ -15,85 +13,25 @@ import (
 // others that they pass on. What introduces it, or follows it, tells: an order
 // about texts, or the name of a text, with a sign that a text comes (a colon, a
 // dash, a quotation, a line of its own) or a word that points to it ("this",
-// "the above"). handover.txt has the words.
-
-//go:embed handover.txt
-var handoverText string
-
-// leadClass is what the words of a sentence have to do with a text to work on.
-// Each is a section of handover.txt.
-type leadClass uint16
+// "the above"). text/handover.txt has the words.
 
 const (
-	leadWork leadClass = 1 << iota
-	leadEdit
-	leadCreate
-	leadKind
-	leadQuality
-	leadPointer
-	leadAhead
-	leadBack
-	leadSays
-	leadOwn
+	leadWork    = text.HandoverWork
+	leadEdit    = text.HandoverEdit
+	leadCreate  = text.HandoverCreate
+	leadKind    = text.HandoverKind
+	leadQuality = text.HandoverQuality
+	leadPointer = text.HandoverPointer
+	leadAhead   = text.HandoverAhead
+	leadBack    = text.HandoverBack
+	leadSays    = text.HandoverSays
+	leadOwn     = text.HandoverOwn
 )
-
-var leadSections = map[string]leadClass{
-	"work": leadWork, "edit": leadEdit, "create": leadCreate, "kind": leadKind, "quality": leadQuality, "pointer": leadPointer, "ahead": leadAhead,
-	"back": leadBack, "says": leadSays, "own": leadOwn,
-}
-
-func (c leadClass) has(any leadClass) bool { return c&any != 0 }
-
-// leadBook is handover.txt.
-type leadBook struct {
-	words  map[string]leadClass // folded
-	begins map[string]leadClass // beginnings of words
-	parts  map[leadClass][]string
-}
-
-// minBeginning is the shortest beginning of a word in handover.txt, in bytes.
-const minBeginning = 3
-
-var leadWords = sync.OnceValue(func() *leadBook {
-	book := &leadBook{words: map[string]leadClass{}, begins: map[string]leadClass{}, parts: map[leadClass][]string{}}
-	var class leadClass
-	for line := range strings.Lines(handoverText) {
-		line = strings.TrimSpace(line)
-		switch {
-		case line == "", line[0] == '#':
-		case line[0] == ':':
-			class = leadSections[line[1:]]
-		case strings.Contains(line, "|"):
-			book.parts[class] = append(book.parts[class], strings.Split(line, "|")...)
-		default:
-			for _, w := range strings.Fields(line) {
-				r, _ := utf8.DecodeRuneInString(w)
-				switch beginning, cut := strings.CutSuffix(w, "*"); {
-				case r >= utf8.RuneSelf && !unicode.Is(unicode.Cyrillic, r):
-					book.parts[class] = append(book.parts[class], strings.ReplaceAll(w, "_", " "))
-				case cut:
-					book.begins[beginning] |= class
-				default:
-					book.words[w] |= class
-				}
-			}
-		}
-	}
-	return book
-})
-
-func (b *leadBook) classOf(folded string) leadClass {
-	class := b.words[folded]
-	for n := minBeginning; n <= len(folded); n++ {
-		class |= b.begins[folded[:n]]
-	}
-	return class
-}
 
 // lead is a sentence, or its beginning, that may introduce a text to work on or
 // follow one.
 type lead struct {
-	class leadClass
+	class text.Handover
 	words int
 	// speaks: "I" or "we" is a subject of it. states: it says what its subject
 	// is: "my story is simple". elsewhere: its order names what it is about,
@@ -119,31 +57,22 @@ func readLead(s string) (l lead) {
 	if len(s) > maxLead {
 		return l
 	}
-	book := leadWords()
-	lower := strings.ToLower(s)
-	for class, parts := range book.parts {
-		for _, p := range parts {
-			if strings.Contains(lower, p) {
-				l.class |= class
-				break
-			}
-		}
-	}
+	l.class = text.HandoverIn(strings.ToLower(s))
 	var space [stackWords]word
 	ws := appendWords(space[:0], s)
 	l.words = len(ws)
-	ordered := l.class.has(leadWork | leadEdit)
+	ordered := l.class.Has(leadWork | leadEdit)
 	for i := range ws {
 		w := &ws[i]
 		before := folded(ws, i-1)
-		class := book.classOf(w.folded)
-		if class.has(leadWork|leadEdit) && leadSubjects[before] && !w.clause && !leadAuxiliaries[folded(ws, i-2)] {
+		class := text.HandoverOf(w.folded)
+		if class.Has(leadWork|leadEdit) && leadSubjects[before] && !w.clause && !leadAuxiliaries[folded(ws, i-2)] {
 			class &^= leadWork | leadEdit // "I translate books": no order
 		}
-		if class.has(leadEdit) && class.has(leadKind) && i > 0 && !w.clause && (ws[i-1].in(inStop) && !leadSubjects[before] && !leadAuxiliaries[before] && before != "to") {
+		if class.Has(leadEdit) && class.Has(leadKind) && i > 0 && !w.clause && (ws[i-1].in(inStop) && !leadSubjects[before] && !leadAuxiliaries[before] && before != "to") {
 			class &^= leadEdit // "my review": a noun
 		}
-		ordered = ordered || class.has(leadWork|leadEdit)
+		ordered = ordered || class.Has(leadWork|leadEdit)
 		l.class |= class
 		l.speaks = l.speaks || leadSubjects[w.folded]
 		l.states = l.states || leadCopulas[w.folded] && i > 0
@@ -175,25 +104,25 @@ const (
 // what somebody else has said.
 func (l *lead) handsOverNext(sign leadSign) bool {
 	c := l.class
-	order := c.has(leadWork | leadEdit)
-	points := c.has(leadPointer | leadAhead)
-	about := c.has(leadKind | leadQuality)
+	order := c.Has(leadWork | leadEdit)
+	points := c.Has(leadPointer | leadAhead)
+	about := c.Has(leadKind | leadQuality)
 	switch {
-	case l.words == 0 && c == 0, c.has(leadOwn):
+	case l.words == 0 && c == 0, c.Has(leadOwn):
 		return false
 	case sign == signStrong:
 		switch {
-		case c.has(leadSays), c.has(leadWork), c.has(leadEdit) && (points || about || c.has(leadBack)), points && about:
+		case c.Has(leadSays), c.Has(leadWork), c.Has(leadEdit) && (points || about || c.Has(leadBack)), points && about:
 			return true
 		}
-		return c.has(leadKind) && !l.speaks && !l.states && !c.has(leadCreate) && l.words <= maxAnnouncement
+		return c.Has(leadKind) && !l.speaks && !l.states && !c.Has(leadCreate) && l.words <= maxAnnouncement
 	case sign == signBreak:
-		return c.has(leadWork) && (!l.elsewhere || points) || c.has(leadEdit) && (points || about && !l.elsewhere) || c.has(leadAhead) && c.has(leadKind)
+		return c.Has(leadWork) && (!l.elsewhere || points) || c.Has(leadEdit) && (points || about && !l.elsewhere) || c.Has(leadAhead) && c.Has(leadKind)
 	}
 	switch {
-	case l.elsewhere && !c.has(leadAhead), !points && !c.has(leadBack):
+	case l.elsewhere && !c.Has(leadAhead), !points && !c.Has(leadBack):
 		return false
-	case c.has(leadWork), sign >= signAsks && c.has(leadQuality), sign == signAsksAbove && points && c.has(leadKind):
+	case c.Has(leadWork), sign >= signAsks && c.Has(leadQuality), sign == signAsksAbove && points && c.Has(leadKind):
 		return true
 	}
 	return order && about && points
@@ -203,18 +132,18 @@ func (l *lead) handsOverNext(sign leadSign) bool {
 // text before it.
 func (l *lead) handsOverBefore(asks bool) bool {
 	c := l.class
-	back := c.has(leadPointer | leadBack)
+	back := c.Has(leadPointer | leadBack)
 	switch {
-	case c.has(leadOwn | leadCreate), l.elsewhere:
+	case c.Has(leadOwn | leadCreate), l.elsewhere:
 		return false
-	case c.has(leadWork):
+	case c.Has(leadWork):
 		return true
-	case c.has(leadEdit) && c.has(leadQuality):
+	case c.Has(leadEdit) && c.Has(leadQuality):
 		return true
-	case c.has(leadEdit) && c.has(leadKind) && back:
+	case c.Has(leadEdit) && c.Has(leadKind) && back:
 		return true
 	}
-	return asks && back && c.has(leadQuality)
+	return asks && back && c.Has(leadQuality)
 }
 
 // maxAnnouncement is the largest number of words of a heading: "Sample message
@@ -348,7 +277,7 @@ func isText(s string) bool {
 // mayState reports whether an order that introduces a text may stand in a
 // sentence in which the person says something of themselves.
 func (l *lead) mayState() bool {
-	return l.speaks && l.class.has(leadWork|leadEdit) && !l.class.has(leadSays)
+	return l.speaks && l.class.Has(leadWork|leadEdit) && !l.class.Has(leadSays)
 }
 
 // handedEnd returns where a text to work on ends that begins at s[at]: with the

@@ -372,7 +372,7 @@ func listItem(line string) bool {
 // remembered.
 func speaksOfSelf(line string) bool {
 	if hasIdeographs(line) {
-		return strings.ContainsAny(line, "我私僕俺") || readLead(line).class.has(leadOwn)
+		return strings.ContainsAny(line, "我私僕俺") || readLead(line).class.Has(leadOwn)
 	}
 	var space [stackWords]word
 	ws := appendWords(space[:0], line)
@@ -381,7 +381,7 @@ func speaksOfSelf(line string) bool {
 			return true
 		}
 	}
-	return readLead(line).class.has(leadOwn)
+	return readLead(line).class.Has(leadOwn)
 }
 
 // promptScore tells how much of a prompt a message has, which gives a model a

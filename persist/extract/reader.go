@@ -124,7 +124,7 @@ func (r *reading) collect(window []Message, o Options, out *Result) error {
 		}
 		playing := out.RolePlay
 		out.RolePlay = rolePlayAfter(own.text, playing)
-		playing = playing || out.RolePlay
+		playing = playing || out.RolePlay || m.Fiction
 		if o.Proposals == nil && !playing {
 			if c := fragmentCorrection(window, i); c != nil {
 				out.Candidates = append(out.Candidates, c)
@@ -175,8 +175,9 @@ func proposed(p *Proposal, window []Message) *Candidate {
 	}
 	m := &window[p.Message]
 	ws := words(p.Quote)
-	if !m.New || !m.User || len(ws) < 2 || instructs(p.Statement) || links(p.Statement) && !links(p.Quote) ||
-		!HoldsWords(Normalize(ownWords(m.Text)), normalised(ws)) || changesSenseOf(ownWords(m.Text), p.Quote) {
+	own, _ := typedText(ownWords(m.Text))
+	if !m.New || !m.User || m.Fiction || len(ws) < 2 || instructs(p.Statement) || links(p.Statement) && !links(p.Quote) ||
+		!HoldsWords(Normalize(own), normalised(ws)) || changesSenseOf(own, p.Quote) {
 		return nil
 	}
 	if m := lexicon().marksAt(words(p.Statement), 0); m.has(markCommand) || m.has(markStanding) || m.has(markQuestion) {
@@ -247,6 +248,14 @@ func Normalize(text string) string { return normalised(words(text)) }
 // statement in a row.
 func HoldsWords(text, statement string) bool {
 	return strings.Contains(" "+text+" ", " "+statement+" ")
+}
+
+// Quotes reports whether most of a message is a text that its speaker hands
+// over, or words of others.
+func Quotes(message string) bool {
+	own := ownWords(cutForwarded(message))
+	typed, _ := typedText(own)
+	return 2*len(typed) < len(own)
 }
 
 // OwnWords returns a message without what its speaker did not say in their own
