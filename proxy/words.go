@@ -7,6 +7,7 @@ import (
 	"github.com/remora-proxy/remora/proxy/dialect"
 	"github.com/remora-proxy/remora/proxy/identity"
 	"github.com/remora-proxy/remora/proxy/ledger"
+	"github.com/remora-proxy/remora/text"
 )
 
 // reading is a parsed request, and reads what a person typed in it.
@@ -72,10 +73,23 @@ func (r *reading) isTyped(i int) bool {
 // demoteResults separates turns from tool results. Messages that can't be read
 // any more stay turns, so that what was inserted at them is found again; as
 // they are the oldest, nothing new is inserted there.
+//
+// Agents whose models don't call tools natively write calls and results as text.
 func (r *reading) demoteResults() error {
-	return r.req.Demote(func(i int) bool {
+	err := r.req.Demote(func(i int) bool {
 		words, ok := r.typedIn(i)
 		return words != "" || !ok
+	})
+	if err != nil {
+		return err
+	}
+	return r.req.DemoteTexts(func(i int) bool {
+		result, ok := r.textsIn(i)
+		if !ok || !text.IsCallResult(strings.Join(result, "\n")) {
+			return false
+		}
+		call, ok := r.textsIn(i - 1)
+		return ok && text.CallsInText(strings.Join(call, "\n"))
 	})
 }
 

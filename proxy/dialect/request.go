@@ -180,6 +180,25 @@ func (r *Request) Demote(human func(i int) bool) error {
 	return r.findTurn()
 }
 
+// DemoteTexts gives RoleTool to the newest user messages, as long as each
+// directly follows an assistant's message and isResult holds for it: results of
+// calls that are written as text. It leaves the first user message.
+func (r *Request) DemoteTexts(isResult func(i int) bool) error {
+	changed := false
+	for i := r.Turn; i > 0 && r.Messages[i-1].Role == RoleAssistant && isResult(i); {
+		next := r.Previous(i)
+		if next < 0 {
+			break
+		}
+		r.Messages[i].Role, changed = RoleTool, true
+		i = next
+	}
+	if !changed {
+		return nil
+	}
+	return r.findTurn()
+}
+
 // Previous returns the index of the last user message before message i, or -1.
 func (r *Request) Previous(i int) int {
 	for i--; i >= 0; i-- {

@@ -53,16 +53,17 @@ func (p *Profile) isHarness(text string) bool {
 	})
 }
 
-// cutPreamble returns text without the preamble that the client put before it.
-func (p *Profile) cutPreamble(text string) string {
+// cutPreamble returns a text without the preamble that the client put before
+// it.
+func (p *Profile) cutPreamble(t string) string {
 	for _, pre := range p.Preambles {
-		if rest, ok := strings.CutPrefix(strings.TrimLeft(text, " \t\r\n"), pre.Begins); ok {
+		if rest, ok := strings.CutPrefix(strings.TrimLeft(t, " \t\r\n"), pre.Begins); ok {
 			if i := strings.LastIndex(rest, pre.Ends); i >= 0 {
 				return rest[i+len(pre.Ends):]
 			}
 		}
 	}
-	return text
+	return text.AfterPreamble(t)
 }
 
 // Project returns the name of the project that the agent works on, or "". It is
