@@ -76,8 +76,23 @@ func (a *auditor) inspect(ctx context.Context, c *conversation, changes *scopeCh
 	if out.replaced, err = revokeReplaced(ctx, c, changes, candidates); err != nil {
 		return out, err
 	}
+	repeated := map[int]*template{}
+	for i := range c.window {
+		if m := &c.window[i]; m.New && m.User {
+			if t := a.templates.read(c.conversationKey, m.Text); t != nil {
+				repeated[i] = t
+				if _, err := changes.Withdraw(ctx, t.words, func(quote string) bool { return t.holds(quote) }); err != nil {
+					return out, err
+				}
+			}
+		}
+	}
 	saved := 0
 	for _, s := range candidates {
+		if t := repeated[s.Message]; t != nil && !s.Requested && t.holds(s.Quote) {
+			out.reject(extract.RejectTemplate)
+			continue
+		}
 		if elapsed() > a.tuning.hardLimit {
 			return out, extract.ErrTooLong
 		}

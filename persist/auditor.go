@@ -58,6 +58,7 @@ type auditor struct {
 	stored            time.Duration              // spent on its commit
 	panics            int                        // rounds in a row that ended so
 	byIdleness        []idle                     // buffer of shrink
+	templates         templates
 }
 
 // scopeFacts is what the auditor holds of a scope, to merge facts and keep its
@@ -74,6 +75,7 @@ func newAuditor(s *shared) *auditor {
 	return &auditor{
 		shared: s, wake: make(chan struct{}, 1), marked: map[conversationKey]string{}, marking: map[conversationKey]bool{}, unread: map[storage.Scope]int{},
 		conversations: map[conversationKey]*conversation{}, scopes: map[storage.Scope]*scopeFacts{},
+		templates: newTemplates(),
 	}
 }
 

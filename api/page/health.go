@@ -130,7 +130,7 @@ var dropNames = map[string]string{
 // rejectNames say why a sentence did not become a fact.
 var rejectNames = map[string]string{
 	"question": "a question", "command": "a command", "declined": "the user asked not to keep it", "fiction": "a story, a role or a joke",
-	"quoted": "somebody else’s words", "smallTalk": "small talk", "passing": "true of a moment only", "code": "code, logs or data",
+	"quoted": "somebody else’s words", "template": "a text that comes back word for word", "smallTalk": "small talk", "passing": "true of a moment only", "code": "code, logs or data",
 	"long": "too long for a statement", "notSelfContained": "unclear without what was said before", "nothing": "no statement worth keeping",
 	"unimportant": "not important", "belowThreshold": "below the threshold", "overPerAudit": "more than are kept at a time",
 	"duplicate": "known already", "stale": "older than what is known", "forgotten": "said before it was to be forgotten",

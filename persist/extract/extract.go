@@ -151,6 +151,7 @@ const (
 	RejectDeclined     = "declined" // the user does not want it kept
 	RejectFiction      = "fiction"  // role play, a story, a joke
 	RejectQuoted       = "quoted"   // somebody else's words
+	RejectTemplate     = "template" // came back word for word in other conversations
 	RejectSmallTalk    = "smallTalk"
 	RejectPassing      = "passing"          // true of a moment only
 	RejectCode         = "code"             // code, logs, data
@@ -171,7 +172,7 @@ const (
 // Reasons returns all reasons for which a sentence is not saved.
 func Reasons() []string {
 	return []string{
-		RejectQuestion, RejectCommand, RejectDeclined, RejectFiction, RejectQuoted, RejectSmallTalk, RejectPassing, RejectCode, RejectLong, RejectUnclear,
+		RejectQuestion, RejectCommand, RejectDeclined, RejectFiction, RejectQuoted, RejectTemplate, RejectSmallTalk, RejectPassing, RejectCode, RejectLong, RejectUnclear,
 		RejectNothing, RejectUnimportant, RejectLow, RejectSurplus, RejectDuplicate, RejectStale, RejectForgotten, RejectPlaceholders, RejectTime, RejectRefused,
 	}
 }

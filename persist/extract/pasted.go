@@ -368,3 +368,24 @@ var (
 	roleGiven   = needles{"you are a ", "you are an ", "you're a ", "you are the ", "act as ", "your task", "your job is", "your role", "du bist ein", "sie sind ein", "tu es un", "vous êtes un", "eres un",
 		"sei un ", "você é um", "ты —", "вы —", "你是一", "あなたは", "당신은"}
 )
+
+// SpeaksOfSelf reports whether most sentences of a message speak of its
+// speaker.
+func SpeaksOfSelf(message string) bool {
+	all, own := 0, 0
+	var space [stackWords]word
+	for _, s := range text.Sentences(ownWords(message)) {
+		ws := appendWords(space[:0], s)
+		if len(ws) < minStatementWords {
+			continue
+		}
+		all++
+		for i := range ws {
+			if ws[i].in(inPersonal) || leadSubjects[ws[i].folded] {
+				own++
+				break
+			}
+		}
+	}
+	return 2*own > all
+}

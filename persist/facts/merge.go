@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 
@@ -404,28 +405,58 @@ func (c *Changes) Revoke(ctx context.Context, turn, text string, proposed map[st
 		if f = c.set.byID[f.id]; f == nil || proposed[f.id] || extract.HoldsWords(text, f.Words) {
 			continue
 		}
-		for _, old := range c.set.supersededBy(f.id) {
-			m, err := c.current(ctx, old)
-			if err != nil {
-				return n, err
-			}
-			if m == nil {
-				continue
-			}
-			m.ValidTo, m.SupersededBy = 0, f.superseded
-			if f.superseded != "" {
-				m.ValidTo = f.from
-				if next := c.set.byID[f.superseded]; next != nil {
-					m.ValidTo = next.from
-				}
-			}
-			c.put(*m)
-			c.turns[old.turn] = true
+		if err := c.revoke(ctx, f); err != nil {
+			return n, err
 		}
-		c.drop(f)
 		n++
 	}
 	return n, nil
+}
+
+// Withdraw deletes the facts that were said once, in words of text, which is
+// normalized and turned out to be nobody's own, if is holds for them. Pinned
+// ones stay, and those of fewer than minWithdrawn words, which people may have
+// said as well.
+func (c *Changes) Withdraw(ctx context.Context, text string, is func(words string) bool) (n int, err error) {
+	for _, f := range slices.Collect(maps.Values(c.set.byID)) {
+		if f.pinned || f.said > f.from || strings.Count(f.Words, " ")+1 < minWithdrawn || !extract.HoldsWords(text, f.Words) || !is(f.Words) {
+			continue
+		}
+		if c.set.byID[f.id] == nil {
+			continue
+		}
+		if err := c.revoke(ctx, f); err != nil {
+			return n, err
+		}
+		n++
+	}
+	return n, nil
+}
+
+const minWithdrawn = 5
+
+// revoke deletes a fact; what it superseded holds again.
+func (c *Changes) revoke(ctx context.Context, f *fact) error {
+	for _, old := range c.set.supersededBy(f.id) {
+		m, err := c.current(ctx, old)
+		if err != nil {
+			return err
+		}
+		if m == nil {
+			continue
+		}
+		m.ValidTo, m.SupersededBy = 0, f.superseded
+		if f.superseded != "" {
+			m.ValidTo = f.from
+			if next := c.set.byID[f.superseded]; next != nil {
+				m.ValidTo = next.from
+			}
+		}
+		c.put(*m)
+		c.turns[old.turn] = true
+	}
+	c.drop(f)
+	return nil
 }
 
 // Evict deletes the facts of the lowest value beyond Config.Max, and a
