@@ -23,16 +23,18 @@ const (
 	HandoverCreate                       // makes a text: write
 	HandoverKind                         // the name of a text: email
 	HandoverQuality                      // what texts have: grammar
+	HandoverSound                        // sounds
 	HandoverPointer                      // this
 	HandoverAhead                        // following
 	HandoverBack                         // above
 	HandoverSays                         // wrote
+	HandoverGot                          // received
 	HandoverOwn                          // remember: what follows is the speaker's own
 )
 
 var handoverSections = map[string]Handover{
-	"work": HandoverWork, "edit": HandoverEdit, "create": HandoverCreate, "kind": HandoverKind, "quality": HandoverQuality, "pointer": HandoverPointer,
-	"ahead": HandoverAhead, "back": HandoverBack, "says": HandoverSays, "own": HandoverOwn,
+	"work": HandoverWork, "edit": HandoverEdit, "create": HandoverCreate, "kind": HandoverKind, "quality": HandoverQuality, "sound": HandoverSound, "pointer": HandoverPointer,
+	"ahead": HandoverAhead, "back": HandoverBack, "says": HandoverSays, "got": HandoverGot, "own": HandoverOwn,
 }
 
 // Has reports whether h has any of these.

@@ -36,7 +36,7 @@ func spansOf(text string, at time.Time, message int) []span {
 func spansIn(own ownText, said time.Time, message int) []span {
 	var out []span
 	var space [stackWords]word
-	typed, cut := typedText(own.text)
+	typed, cut := typedText(own.message, own.text)
 	for range cut {
 		out = append(out, span{reject: RejectQuoted})
 	}

@@ -21,10 +21,12 @@ const (
 	leadCreate  = text.HandoverCreate
 	leadKind    = text.HandoverKind
 	leadQuality = text.HandoverQuality
+	leadSound   = text.HandoverSound
 	leadPointer = text.HandoverPointer
 	leadAhead   = text.HandoverAhead
 	leadBack    = text.HandoverBack
 	leadSays    = text.HandoverSays
+	leadGot     = text.HandoverGot
 	leadOwn     = text.HandoverOwn
 )
 
@@ -37,6 +39,7 @@ type lead struct {
 	// is: "my story is simple". elsewhere: its order names what it is about,
 	// which is no text: "translate the menu".
 	speaks, states, elsewhere bool
+	from, ends                bool // it says where a text is from; its last word points to it
 }
 
 // maxLead is the longest sentence that is read as a lead, in bytes.
@@ -62,21 +65,39 @@ func readLead(s string) (l lead) {
 	ws := appendWords(space[:0], s)
 	l.words = len(ws)
 	ordered := l.class.Has(leadWork | leadEdit)
+	addressed := false // "can you", "I'd like you to"
 	for i := range ws {
 		w := &ws[i]
 		before := folded(ws, i-1)
-		class := text.HandoverOf(w.folded)
-		if class.Has(leadWork|leadEdit) && leadSubjects[before] && !w.clause && !leadAuxiliaries[folded(ws, i-2)] {
-			class &^= leadWork | leadEdit // "I translate books": no order
+		known := text.HandoverOf(w.folded)
+		class := known
+		if class.Has(leadOwn) && class.Has(leadKind) { // "Note: ...", "she left this note"
+			if i == 0 || leadCourtesy[before] {
+				class &^= leadKind
+			} else {
+				class &^= leadOwn
+			}
 		}
-		if class.Has(leadEdit) && class.Has(leadKind) && i > 0 && !w.clause && (ws[i-1].in(inStop) && !leadSubjects[before] && !leadAuxiliaries[before] && before != "to") {
+		l.from = l.from || leadFrom[w.folded]
+		l.ends = class.Has(leadPointer | leadAhead)
+		l.speaks = l.speaks || leadSubjects[w.folded]
+		l.states = l.states || leadCopulas[w.folded] && i > 0
+		begins := i == 0 || w.clause || ws[i-1].in(inLead|inConjunctions) || leadCourtesy[before]
+		if leadAddressed[w.folded] || strings.HasSuffix(w.folded, "-tu") || strings.HasSuffix(w.folded, "-vous") || leadSubjects[w.folded] && leadAuxiliaries[before] { // "how should I answer"
+			addressed = true
+		}
+		if class.Has(leadWork|leadEdit) && !begins && !addressed && !leadHelpers[before] {
+			class &^= leadWork | leadEdit // no order: "I translate books"
+		}
+		if class.Has(leadEdit) && class.Has(leadKind) && !begins && ws[i-1].in(inStop) && !leadSubjects[before] && !leadAddressed[before] && !leadAuxiliaries[before] && before != "to" {
 			class &^= leadEdit // "my review": a noun
+		}
+		if class.Has(leadPointer|leadBack) && !l.points(ws, i) {
+			class &^= leadPointer | leadBack
 		}
 		ordered = ordered || class.Has(leadWork|leadEdit)
 		l.class |= class
-		l.speaks = l.speaks || leadSubjects[w.folded]
-		l.states = l.states || leadCopulas[w.folded] && i > 0
-		if ordered && class == 0 && !w.in(inStop|inLead) && !leadCourtesy[w.folded] && !text.IsFunctionWord(w.folded) && !text.IsFunctionWord(strings.ToLower(w.raw)) &&
+		if ordered && known == 0 && !w.in(inStop|inLead) && !leadCourtesy[w.folded] && !text.IsFunctionWord(w.folded) && !text.IsFunctionWord(strings.ToLower(w.raw)) &&
 			len(w.raw) > 2 && w.folded[0] < 0xe0 && !leadBefore[w.folded] && !leadBefore[before] && !leadBefore[folded(ws, i-2)] {
 			l.elsewhere = true
 		}
@@ -84,8 +105,34 @@ func readLead(s string) (l lead) {
 	return l
 }
 
+// points reports whether ws[i], which may point to a text, does: "this" alone
+// or before the name of one, not "this plan" and not "books that ...".
+func (l *lead) points(ws []word, i int) bool {
+	if before := i - 1; ws[i].folded == "that" && before >= 0 && !ws[i].clause && ws[before].isContent() && !text.HandoverOf(ws[before].folded).Has(leadWork|leadEdit) {
+		return false
+	}
+	for j := i + 1; j < len(ws) && j <= i+3; j++ { // "this short email"
+		if text.HandoverOf(ws[j].folded).Has(leadKind) {
+			return true
+		}
+	}
+	if i+1 == len(ws) || ws[i+1].clause {
+		return true
+	}
+	next := &ws[i+1]
+	if i > 0 && text.HandoverOf(next.folded) != 0 && (leadCopulas[ws[i-1].folded] || leadAuxiliaries[ws[i-1].folded] || ws[i-1].folded == "does") { // "is this correct"
+		return true
+	}
+	return !next.isContent() || text.HandoverOf(next.folded) != 0 && !text.HandoverOf(next.folded).Has(leadQuality) || leadBefore[next.folded] || text.IsFunctionWord(next.folded) ||
+		leadCourtesy[next.folded] || strings.HasSuffix(next.folded, "er") || next.folded == "sound" || next.folded == "sounds" || next.folded[0] >= 0xe0 ||
+		l.class.Has(leadWork|leadEdit) && !l.elsewhere // "make this formal", "rewrite this properly"
+}
+
 var (
 	leadSubjects    = setOf("i we ich wir je nous yo nosotros io noi eu nos ik wij jag vi ja ben biz я мы")
+	leadAddressed   = setOf("you u du sie ihr euch tu vous usted ustedes voce voces jij je u tu te ty pan pani siz sen ты вы puedes podrias pouvez peux kannst konntest puoi potresti pode pode kun")
+	leadFrom        = setOf("from by aus von de da di van fran od iz из от")
+	leadHelpers     = setOf("help me mir moi us uns nous please bitte lets let mal doch")
 	leadAuxiliaries = setOf("should do did can could would must may shall might soll sollte sollen kann konnen konnte muss dois puis devons debo puedo devo posso moet kan zal ska powinienem")
 )
 
@@ -97,7 +144,8 @@ const (
 	signAsks                      // the end of a question
 	signAsksAbove                 // the same, with a line of its own
 	signBreak                     // the end of a line without a sign
-	signStrong                    // a colon or dash, or a quotation begins
+	signDash                      // a dash
+	signStrong                    // a colon, or a quotation begins
 )
 
 // handsOverNext reports whether what follows the lead is a text to work on, or
@@ -110,23 +158,36 @@ func (l *lead) handsOverNext(sign leadSign) bool {
 	switch {
 	case l.words == 0 && c == 0, c.Has(leadOwn):
 		return false
+	case sign == signDash:
+		return order && points && (c.Has(leadWork) || about || c.Has(leadSound)) || points && c.Has(leadKind) && !l.speaks && l.words <= maxAnnouncement
 	case sign == signStrong:
 		switch {
-		case c.Has(leadSays), c.Has(leadWork), c.Has(leadEdit) && (points || about || c.Has(leadBack)), points && about:
+		case c.Has(leadSays), c.Has(leadWork), c.Has(leadEdit) && (points || about || c.Has(leadBack)), points && (about || c.Has(leadSound) || c.Has(leadGot) && c.Has(leadPointer)),
+			points && (!l.speaks && !l.states || l.states && l.from), c.Has(leadQuality) && !l.speaks && !l.states && l.words <= 4:
 			return true
 		}
 		return c.Has(leadKind) && !l.speaks && !l.states && !c.Has(leadCreate) && l.words <= maxAnnouncement
 	case sign == signBreak:
-		return c.Has(leadWork) && (!l.elsewhere || points) || c.Has(leadEdit) && (points || about && !l.elsewhere) || c.Has(leadAhead) && c.Has(leadKind)
+		return c.Has(leadWork) && (!l.elsewhere || points) || c.Has(leadEdit) && (points || about && !l.elsewhere) || c.Has(leadAhead) && c.Has(leadKind) ||
+			l.ends && !l.speaks && !l.states
+	case l.words > maxQuestion:
+		return false
 	}
+	asks := sign != signPoint
 	switch {
+	case asks && points && c.Has(leadQuality|leadSound|leadSays|leadKind):
+		return true
 	case l.elsewhere && !c.Has(leadAhead), !points && !c.Has(leadBack):
 		return false
-	case c.Has(leadWork), sign >= signAsks && c.Has(leadQuality), sign == signAsksAbove && points && c.Has(leadKind):
+	case c.Has(leadWork), asks && c.Has(leadQuality|leadSound):
 		return true
 	}
 	return order && about && points
 }
+
+// maxQuestion is the largest number of words of a question or order that a text
+// follows without a sign that it does.
+const maxQuestion = 16
 
 // handsOverBefore reports whether the lead, which nothing follows, is about the
 // text before it.
@@ -202,7 +263,7 @@ func handedOver(s string) (cut []passage) {
 			for _, q := range quoted { // the person's own words are around it
 				cut = append(cut, passage{start + q.from, start + q.to})
 			}
-			if len(quoted) == 0 && start < last.from {
+			if len(quoted) == 0 && start < last.from && !strings.Contains(s[start:last.from], fenceMark) {
 				cut = append(cut, passage{start, last.from})
 			}
 			break
@@ -210,7 +271,7 @@ func handedOver(s string) (cut []passage) {
 		if l.words > 3 {
 			break
 		}
-		all = all[:len(all)-1] // "Thanks!"
+		all = all[:len(all)-1] // "Thanks!", or code
 	}
 	return cut
 }
@@ -223,12 +284,12 @@ func leadIn(s string, from, to int) (begins int, speaks bool) {
 	for i := from; i < to && signs < leadSigns && i-from <= maxLead; {
 		r, n := utf8.DecodeRuneInString(s[i:])
 		next, _ := utf8.DecodeRuneInString(s[i+n:])
-		strong, after := false, i+n
+		strong, after, sign := false, i+n, signStrong
 		switch {
 		case r == ':' || r == '：':
 			strong = r == '：' || i+n == len(s) || unicode.IsSpace(next) || isQuoteSign(next)
 		case r == '-' || r == '–' || r == '—':
-			strong = i > from && i+n < to && (s[i-1] == ' ' && (next == ' ' || next == '-') || r == '—')
+			strong, sign = i > from && i+n < to && (s[i-1] == ' ' && (next == ' ' || next == '-') || r == '—'), signDash
 		case i > from && isQuoteSign(r) && quotationEnd(s, i) > i:
 			strong, after = true, i
 		}
@@ -237,7 +298,7 @@ func leadIn(s string, from, to int) (begins int, speaks bool) {
 			if !isText(s[after:]) {
 				return -1, false
 			}
-			if l := readLead(strings.TrimSpace(s[from:i])); l.handsOverNext(signStrong) {
+			if l := readLead(strings.TrimSpace(s[from:i])); l.handsOverNext(sign) {
 				return after, l.mayState()
 			}
 		}
@@ -271,7 +332,7 @@ func leadIn(s string, from, to int) (begins int, speaks bool) {
 // isText reports whether what follows a lead is more than "Thanks!".
 func isText(s string) bool {
 	s = strings.TrimSpace(s[:min(len(s), 200)])
-	return len(strings.Fields(s)) > 2 || hasIdeographs(s) && utf8.RuneCountInString(s) > 6
+	return len(strings.Fields(s)) > 2 || strings.HasPrefix(s, fenceMark) || hasIdeographs(s) && utf8.RuneCountInString(s) > 6
 }
 
 // mayState reports whether an order that introduces a text may stand in a
@@ -287,6 +348,9 @@ func handedEnd(s string, at int) int {
 	from := at + len(s[at:]) - len(strings.TrimLeft(s[at:], " \t\r\n-–—"))
 	if from >= len(s) {
 		return len(s)
+	}
+	if strings.HasPrefix(s[from:], fenceMark) {
+		return from + len(fenceMark)
 	}
 	if end := quotationEnd(s, from); end > 0 {
 		return end
@@ -401,19 +465,47 @@ func longQuotations(s string) (cut []passage) {
 	return cut
 }
 
-// typedText returns the part of a message's own words in which its speaker
-// speaks in their own name, and how many passages were cut: texts to work on,
-// quotations, and what does not look typed.
-func typedText(own string) (typed string, passages int) {
-	for _, find := range [...]func(string) []passage{handedOver, longQuotations, pasted} {
-		cut := find(own)
-		if len(cut) == 0 {
-			continue
-		}
-		passages += len(cut)
-		own = without(own, cut)
+// fenceMark stands for fenced code while typedText reads a message: what
+// introduces a text may introduce the code.
+const fenceMark = "\ue001"
+
+// typedText returns the part of a message in which its speaker speaks in their
+// own name, and how many passages of their own words were cut: texts to work
+// on, quotations, and what does not look typed. own is the message's own words.
+func typedText(message, own string) (typed string, passages int) {
+	fenced := strings.Contains(message, "```") || strings.Contains(message, "~~~")
+	if typed = own; fenced {
+		typed = ownWords(cutForwarded(markFences(message)))
 	}
-	return own, passages
+	for _, find := range [...]func(string) []passage{handedOver, longQuotations, pasted} {
+		if cut := find(typed); len(cut) > 0 {
+			passages += len(cut)
+			typed = without(typed, cut)
+		}
+	}
+	if fenced {
+		typed = strings.TrimSpace(strings.ReplaceAll(typed, fenceMark, ""))
+	}
+	return typed, passages
+}
+
+// markFences puts a mark in the place of fenced code.
+func markFences(s string) string {
+	var out strings.Builder
+	for _, fence := range [...]string{"```", "~~~"} {
+		out.Reset()
+		for {
+			before, after, open := strings.Cut(s, fence)
+			out.WriteString(before)
+			if !open {
+				break
+			}
+			out.WriteString("\n" + fenceMark + "\n")
+			_, s, _ = strings.Cut(after, fence)
+		}
+		s = out.String()
+	}
+	return s
 }
 
 // without returns s without the passages, which are in order.

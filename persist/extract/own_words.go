@@ -9,13 +9,14 @@ import (
 
 // ownText is what a speaker said in their own words, with its flags.
 type ownText struct {
-	text string
+	text    string
+	message string // all of it
 	flags
 }
 
 func ownTextOf(message string) ownText {
 	text := ownWords(cutForwarded(message))
-	return ownText{text, scan(text)}
+	return ownText{text, message, scan(text)}
 }
 
 // ownWords removes from a message what its speaker did not say in their own

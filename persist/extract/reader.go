@@ -175,7 +175,7 @@ func proposed(p *Proposal, window []Message) *Candidate {
 	}
 	m := &window[p.Message]
 	ws := words(p.Quote)
-	own, _ := typedText(ownWords(m.Text))
+	own, _ := typedText(m.Text, ownWords(m.Text))
 	if !m.New || !m.User || m.Fiction || len(ws) < 2 || instructs(p.Statement) || links(p.Statement) && !links(p.Quote) ||
 		!HoldsWords(Normalize(own), normalised(ws)) || changesSenseOf(own, p.Quote) {
 		return nil
@@ -254,9 +254,13 @@ func HoldsWords(text, statement string) bool {
 // over, or words of others.
 func Quotes(message string) bool {
 	own := ownWords(cutForwarded(message))
-	typed, _ := typedText(own)
-	return 2*len(typed) < len(own)
+	typed, _ := typedText(message, own)
+	return 2*len(typed) < len(own) && len(own)-len(typed) >= minQuoted
 }
+
+// minQuoted is the fewest bytes that count as a text: less is a title or a
+// phrase.
+const minQuoted = 40
 
 // OwnWords returns a message without what its speaker did not say in their own
 // words: code, quotations, files, logs and thoughts.
