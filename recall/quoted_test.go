@@ -52,6 +52,18 @@ func TestQuotedAnswersNothingAboutTheUser(t *testing.T) {
 			}
 		}
 	}
-	e, _ := newEngine(t, patient(), memories)
-	check(t, e)
+	t.Run("loaded", func(t *testing.T) {
+		e, _ := newEngine(t, patient(), memories)
+		check(t, e)
+	})
+	t.Run("from a snapshot", func(t *testing.T) {
+		src := newDigesting(t, together(memories, town(1200)))
+		e := loadedEngine(t, src)
+		e.snapshots.saveAll(t.Context(), always)
+		again := loadedEngine(t, src)
+		if got := again.Stats(); got.Restored != 1 {
+			t.Fatalf("got %+v, want a load from the snapshot", got)
+		}
+		check(t, again)
+	})
 }
