@@ -96,7 +96,7 @@ func (s *sketch) meet(hash uint64, conversation uint16) int {
 	return 1
 }
 
-// template is what of a text came back.
+// template is the part of a text that came back.
 type template struct {
 	words    string // normalized
 	repeated []bool // by the first word of a run

@@ -67,8 +67,10 @@ func TestTemplatesAreBounded(t *testing.T) {
 	if len(s.tenants) > maxSketches {
 		t.Errorf("%d sketches", len(s.tenants))
 	}
-	if s.read(key("x", 1), templateText) != nil || s.read(key("x", 1), templateText) != nil {
-		t.Error("a text is a template in its own conversation")
+	for range 2 {
+		if s.read(key("x", 1), templateText) != nil {
+			t.Error("a text is a template in its own conversation")
+		}
 	}
 	for i := range 20_000 { // much else is said
 		s.read(key("x", i), fmt.Sprintf("the %d list of %d things that somebody wrote down %d and %d and never looked at again after %d", i, i*7, i*3, i*11, i))

@@ -9,7 +9,7 @@ import (
 )
 
 // A text that somebody hands over to be summarised, translated, answered or
-// made nicer says nothing about them, whoever "I" is in it; nor do words of
+// made nicer says nothing about them, even where it has "I"; nor do words of
 // others that they pass on. What introduces it, or follows it, tells: an order
 // about texts, or the name of a text, with a sign that a text comes (a colon, a
 // dash, a quotation, a line of its own) or a word that points to it ("this",
@@ -50,7 +50,7 @@ var (
 	// words after which a language, an audience or a purpose is named, not the
 	// object of an order
 	leadBefore = setOf("to into in as for with like from so auf ins in fur als wie nach en pour comme a al para como per come em ao naar voor als till som pa na po dla i на в для как")
-	// words of politeness, which are nobody's object
+	// words of politeness, which are no object of an order
 	leadCourtesy = setOf(`please pls kindly thanks thank bitte danke svp merci favor gracias grazie favore obrigado obrigada alstublieft graag tack prosze lutfen
 		пожалуйста спасибо quickly hey hi hello claude chatgpt gpt assistant ok okay now again bot`)
 )
@@ -335,7 +335,7 @@ func isText(s string) bool {
 	return len(strings.Fields(s)) > 2 || strings.HasPrefix(s, fenceMark) || hasIdeographs(s) && utf8.RuneCountInString(s) > 6
 }
 
-// mayState reports whether an order that introduces a text may stand in a
+// mayState reports whether an order that introduces a text may be in a
 // sentence in which the person says something of themselves.
 func (l *lead) mayState() bool {
 	return l.speaks && l.class.Has(leadWork|leadEdit) && !l.class.Has(leadSays)
@@ -436,7 +436,7 @@ func quotationEnd(s string, at int) int {
 	}
 }
 
-// longQuotations returns the quotations that stand at the beginning of a line
+// longQuotations returns the quotations that begin at the start of a line
 // or after a colon and have more than one sentence or many words.
 func longQuotations(s string) (cut []passage) {
 	if !strings.ContainsAny(s, "\"'“„«「『‘") {

@@ -414,7 +414,7 @@ func (c *Changes) Revoke(ctx context.Context, turn, text string, proposed map[st
 }
 
 // Withdraw deletes the facts that were said once, in words of text, which is
-// normalized and turned out to be nobody's own, if is holds for them. Pinned
+// normalized and turned out to be a template, if is holds for them. Pinned
 // ones stay, and those of fewer than minWithdrawn words, which people may have
 // said as well.
 func (c *Changes) Withdraw(ctx context.Context, text string, is func(words string) bool) (n int, err error) {

@@ -14,7 +14,7 @@ var rolePlayText string
 // rolePlayPhrase is a phrase of roleplay.txt.
 type rolePlayPhrase struct {
 	text  string
-	plain bool // says it by itself; otherwise a hint
+	plain bool // enough alone; otherwise a hint
 	n     int  // which of the hints
 }
 
