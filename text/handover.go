@@ -98,8 +98,9 @@ func HandoverOf(folded string) Handover {
 // HandoverIn returns the classes of phrases, and of words in scripts that
 // don't inflect at the end or don't separate words, in a text in lower case.
 func HandoverIn(lower string) (is Handover) {
+	ascii := IsASCII(lower)
 	for _, p := range handover().parts {
-		if is&p.is == 0 && strings.Contains(lower, p.text) {
+		if is&p.is == 0 && (!ascii || p.text[0] < utf8.RuneSelf) && strings.Contains(lower, p.text) {
 			is |= p.is
 		}
 	}

@@ -436,16 +436,21 @@ func quotationEnd(s string, at int) int {
 	}
 }
 
+// maxQuotations bounds the quotations of a message that are looked for.
+const maxQuotations = 64
+
 // longQuotations returns the quotations that begin at the start of a line
 // or after a colon and have more than one sentence or many words.
 func longQuotations(s string) (cut []passage) {
 	if !strings.ContainsAny(s, "\"'“„«「『‘") {
 		return nil
 	}
+	tries := 0
 	line := true // only signs and blanks since the line began, or a colon
 	for i := 0; i < len(s); {
 		r, n := utf8.DecodeRuneInString(s[i:])
-		if line && isQuoteSign(r) {
+		if line && isQuoteSign(r) && tries < maxQuotations {
+			tries++
 			if end := quotationEnd(s, i); end > 0 {
 				if inside := s[i+n : end]; len(strings.Fields(inside)) >= 6 || strings.ContainsAny(strings.TrimRight(inside, "\"'”“»」』’.!?。！？"), ".!?。！？") || len(inside) > 60 {
 					cut = append(cut, passage{i, end})

@@ -18,9 +18,9 @@ type rolePlayPhrase struct {
 	n     int  // which of the hints
 }
 
-// rolePlayPhrases are those of roleplay.txt, by their first two bytes.
-var rolePlayPhrases = sync.OnceValue(func() map[[2]byte][]rolePlayPhrase {
-	phrases, plain, hints := map[[2]byte][]rolePlayPhrase{}, false, 0
+// rolePlayPhrases are those of roleplay.txt, by their first byte.
+var rolePlayPhrases = sync.OnceValue(func() *[256][]rolePlayPhrase {
+	phrases, plain, hints := new([256][]rolePlayPhrase), false, 0
 	for line := range strings.Lines(rolePlayText) {
 		switch line = strings.TrimSpace(line); {
 		case line == "" || line[0] == '#':
@@ -28,8 +28,7 @@ var rolePlayPhrases = sync.OnceValue(func() map[[2]byte][]rolePlayPhrase {
 			plain = line == ":plain"
 		default:
 			for text := range strings.SplitSeq(line, "|") {
-				first := [2]byte{text[0], text[1]}
-				phrases[first] = append(phrases[first], rolePlayPhrase{text, plain, hints})
+				phrases[text[0]] = append(phrases[text[0]], rolePlayPhrase{text, plain, hints})
 				hints++
 			}
 		}
@@ -61,9 +60,10 @@ func RolePlay(system []string) (plays, may bool) {
 			if within && letter {
 				continue
 			}
-			for _, p := range phrases[[2]byte{c, lower[i+1]}] {
+			for j := range phrases[c] {
+				p := &phrases[c][j]
 				switch {
-				case !strings.HasPrefix(lower[i:], p.text):
+				case p.text[1] != lower[i+1] || !strings.HasPrefix(lower[i:], p.text):
 				case !p.plain:
 					hints[p.n] = true
 				case !negated(lower[:i]):
