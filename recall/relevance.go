@@ -45,9 +45,9 @@ func (q *resolvedQuery) coverage(packed []byte) (weight float64) {
 		}
 		for k := range q.terms {
 			for _, w := range q.terms[k].words {
-				if w.id == id && w.share > share[k] {
-					weight += q.terms[k].sure * q.terms[k].Weight * float64(w.share-share[k])
-					share[k] = w.share
+				if w.id == id && w.gate > share[k] {
+					weight += q.terms[k].sure * q.terms[k].Weight * float64(w.gate-share[k])
+					share[k] = w.gate
 				}
 			}
 		}

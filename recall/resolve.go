@@ -38,8 +38,9 @@ type resolvedTerm struct {
 // queryWord is a word of the index that counts for a term.
 type queryWord struct {
 	id    uint32
-	share float32
-	how   string // "" for the term itself
+	share float32 // for the ranking
+	gate  float32 // for the gate
+	how   string  // "" for the term itself
 }
 
 const (
@@ -47,6 +48,9 @@ const (
 	minShare = 0.05
 	// translatedShare is the share of a word of another language.
 	translatedShare = 0.9
+	// relatedGate is the share of a related word for the gate. It says as much
+	// about whether the store knows an answer as the word itself, nearly.
+	relatedGate = 0.7
 )
 
 // reset empties q and keeps its memory.
@@ -79,7 +83,7 @@ func (ix resolver) resolve(q *resolvedQuery, limit int, w *Weights) {
 		df := 0.0
 		if id, ok := ix.terms.find(t.Stem); ok && ix.posts[id].df > 0 {
 			df = ix.posts[id].documents()
-			own = append(own, queryWord{id: id, share: 1})
+			own = append(own, queryWord{id: id, share: 1, gate: 1})
 			t.words = own[len(own)-1 : len(own) : len(own)]
 		} else if languages != 0 { // then the word is as rare as its translations
 			var space [8]queryWord
@@ -100,6 +104,10 @@ func (ix resolver) resolve(q *resolvedQuery, limit int, w *Weights) {
 		}
 	}
 	q.own = own
+	language := q.Language
+	if language == text.Unknown {
+		language = max(ix.usualLanguage(), text.English)
+	}
 	for i := range q.terms {
 		t := &q.terms[i]
 		q.mass += min(t.idf, rarest) * t.Weight
@@ -111,7 +119,7 @@ func (ix resolver) resolve(q *resolvedQuery, limit int, w *Weights) {
 		}
 		var kin []query.RelatedTerm
 		if t.Role&query.HasRelated != 0 {
-			kin = query.Related(t.Stem)
+			kin = query.Related(t.Stem, language)
 		}
 		for _, r := range kin {
 			share, how := w.Synonym, "synonym"
@@ -122,13 +130,15 @@ func (ix resolver) resolve(q *resolvedQuery, limit int, w *Weights) {
 			if !ok || share == 0 || ix.posts[id].df == 0 || q.Has(r.Stem) {
 				continue
 			}
-			if rarity := idf(n, ix.posts[id].documents()) / t.idf; rarity < 1 {
+			df := ix.posts[id].documents()
+			if rarity := idf(n, df) / t.idf; rarity < 1 {
 				share *= math.Pow(rarity, w.RelatedIDF)
 			}
 			if share < minShare {
 				continue
 			}
-			q.words = append(q.words, queryWord{id: id, share: float32(share), how: how})
+			gate := relatedGate * min(1, idf(n+unseen, df)/t.sure)
+			q.words = append(q.words, queryWord{id: id, share: float32(share), gate: float32(gate), how: how})
 		}
 		t.words = q.words[from:len(q.words):len(q.words)]
 		for _, word := range t.words {
@@ -210,7 +220,7 @@ func (ix resolver) translate(words []queryWord, t *resolvedTerm, q *resolvedQuer
 			continue
 		}
 		if id, ok := ix.terms.find(to.Stem); ok && ix.posts[id].df > 0 {
-			words = append(words, queryWord{id: id, share: translatedShare, how: "translation"})
+			words = append(words, queryWord{id: id, share: translatedShare, gate: translatedShare, how: "translation"})
 		}
 	}
 	return words

@@ -57,7 +57,7 @@ neden niçin hangi için ile gibi kadar daha çok en de da ki var yok evet hayı
 	Hungarian: `és vagy de nem ne én te ő mi ti ők engem téged nekem neked neki az egy ez azt ezt hogy mert ha mint is csak már még nagyon mindig soha ki mit
 hol mikor hogyan miért melyik van volt vannak lesz lenni igen itt ott most minden`,
 	Romanian: `și sau dar nu eu tu el ea noi voi ei ele mă te se ne vă îmi îți meu mea mei mele tău ta său sa nostru este sunt ești era erau fost fi am ai are
-avem aveți au un o unei unui cu de la în din pe pentru fără prin către că ce cine care când unde cum cât dacă acest această acești mai foarte și
+avem aveți au un o unei unui cu de la în din pe pentru fără prin către că ce cine când unde cum cât dacă acest această acești mai foarte și
 tot toate nimic da mulțumesc`,
 	Arabic: `في من على إلى عن مع هذا هذه ذلك تلك التي الذي و أو لكن لا ما لم لن أن إن كان كانت هو هي هم أنا أنت نحن كل بعد قبل عند حتى كيف متى أين لماذا هل`,
 }

@@ -25,21 +25,37 @@ type RelatedTerm struct {
 	How  Relation
 }
 
-// Related returns the terms that a memory may use instead of stem.
-func Related(stem string) []RelatedTerm { return related()[stem] }
+// wordOf is a stem of a language. In scripts that reveal theirs it is Unknown.
+type wordOf struct {
+	stem     string
+	language text.Language
+}
 
-// related maps stems to their related terms. related.txt describes its format.
-var related = sync.OnceValue(func() map[string][]RelatedTerm { return readRelated(relatedText) })
+// Related returns the terms that a memory in the same language may use instead
+// of stem.
+func Related(stem string, in text.Language) []RelatedTerm {
+	if related, ok := related()[wordOf{stem, in}]; ok || in == text.Unknown {
+		return related
+	}
+	return related()[wordOf{stem, text.Unknown}]
+}
 
-func readRelated(table string) map[string][]RelatedTerm {
-	m := map[string][]RelatedTerm{}
-	seen := map[[2]string]bool{}
-	add := func(from, to string, how Relation) {
-		pair := [2]string{text.Stem(text.English, from), text.Stem(text.English, to)}
-		if pair[0] != pair[1] && !seen[pair] {
+// related maps stems to their related terms. related.txt, which is English, and
+// concepts.txt describe their formats.
+var related = sync.OnceValue(func() map[wordOf][]RelatedTerm { return readRelated(relatedText) })
+
+func readRelated(table string) map[wordOf][]RelatedTerm {
+	m := map[wordOf][]RelatedTerm{}
+	seen := map[[2]wordOf]bool{}
+	addStem := func(l text.Language, from, to string, how Relation) {
+		pair := [2]wordOf{{from, l}, {to, l}}
+		if from != to && !seen[pair] {
 			seen[pair] = true
-			m[pair[0]] = append(m[pair[0]], RelatedTerm{pair[1], how})
+			m[pair[0]] = append(m[pair[0]], RelatedTerm{to, how})
 		}
+	}
+	add := func(from, to string, how Relation) {
+		addStem(text.English, text.Stem(text.English, from), text.Stem(text.English, to), how)
 	}
 	for line := range strings.Lines(table) {
 		f := strings.Fields(line)
@@ -57,5 +73,6 @@ func readRelated(table string) map[string][]RelatedTerm {
 			}
 		}
 	}
+	addConcepts(addStem)
 	return m
 }

@@ -46,7 +46,7 @@ var roles = sync.OnceValue(func() map[string]Role {
 		}
 	}
 	for w := range related() {
-		m[w] |= HasRelated
+		m[w.stem] |= HasRelated
 	}
 	for w := range constraints().asks {
 		m[w] |= OfArea
