@@ -223,6 +223,33 @@ func (ix ranker) matched(top []hit, q *resolvedQuery, w *Weights) float64 {
 // a known word counts nearly as much as an unknown one.
 const unseen = 200
 
+// A personal question has its answer among the memories more often than the
+// words that it shares with them say, most of all while these are few: a lower
+// bar than the gate lets few lines pass. It is a share of the gate that rises
+// with the number of turns, and reaches the gate at fullStore.
+const (
+	questionBar = 0.15
+	requestBar  = 0.5
+	smallStore  = 30
+	fullStore   = 250
+	maxUnsure   = 3
+	unsureFloor = 0.5
+)
+
+// bar returns the relevance that must be reached, where gate is that of any
+// message.
+func (ix ranker) bar(q *resolvedQuery, gate float64) float64 {
+	share := 1.0
+	switch q.Personal {
+	case query.PersonalQuestion:
+		share = questionBar
+	case query.PersonalRequest:
+		share = requestBar
+	}
+	full := float64(max(ix.live-ix.liveFacts, ix.liveFacts)-smallStore) / (fullStore - smallStore)
+	return gate * (share + (1-share)*max(0, min(full, 1)))
+}
+
 const (
 	wordsWeight = 0.05
 	usualTerms  = 1.6 // ln 5

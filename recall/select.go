@@ -36,6 +36,7 @@ type selection struct {
 	lines   bool
 	screen  func(string) string // of the request
 	gated   bool                // leave out what is not worth a line
+	unsure  bool                // only a lower bar than the gate was reached
 	first   bool                // no words were searched for: the first passage of a turn is shown
 	res     Result
 	scratch *scratch
@@ -73,6 +74,10 @@ func (s *selection) fill(ctx context.Context, r *ranking, gate float64) {
 		s.res.Relevance, vectorsOnly = v.relevance(s.q, top, s.gate)
 		vectorsOnly = vectorsOnly && gate > 0
 	}
+	if s.unsure = gate > 0 && s.res.Relevance < gate; s.unsure {
+		s.topK = min(s.topK, maxUnsure)
+		gate = min(gate, s.ix.bar(s.q, gate))
+	}
 	if s.res.Relevance < gate {
 		s.res.Gated = min(len(top), r.keep)
 		for i := 0; s.explain && i < min(len(top), s.maxCut); i++ {
@@ -85,6 +90,8 @@ func (s *selection) fill(ctx context.Context, r *ranking, gate float64) {
 		share := floorShare
 		if s.q.Command {
 			share = commandFloor
+		} else if s.unsure {
+			share = unsureFloor
 		}
 		floor = share * s.ix.matched(top, s.q, s.weights)
 	}

@@ -329,13 +329,26 @@ func GivesAge(lower string) bool {
 }
 
 // speakerWords are those with which other languages speak of oneself.
-var speakerWords = text.WordSet("ich mein meine meinen meinem meiner mir mich wir unser unsere je j'ai j'habite mon ma mes moi nous notre suis soy sou yo mi mis me tengo vivo estoy nosotros io mio mia ho sono eu meu minha tenho moro")
+var speakerWords = text.WordSet(`ich mein meine meinen meinem meiner meines mir mich wir uns unser unsere unseren unserem unserer
+je j'ai j'habite j mon ma mes moi me m'a nous notre nos suis ai-je suis-je dois-je
+soy sou yo mi mis me mí conmigo tengo vivo trabajo hago juego toco debo puedo estudio llamo gasto pago estoy tomo uso voy nosotros nuestro nuestra nuestros nuestras
+io mio mia miei mie mi ho sono faccio lavoro abito vivo suono gioco devo posso pago uso noi nostro nostra nostri nostre
+eu meu minha meus minhas tenho moro trabalho faço jogo toco devo posso pago uso estou tomo vivo nosso nossa nós gente
+ik mijn mij me wij we ons onze
+я мне меня мной мой моя моё мое мои моего моей моему моим моих мою мы нас нам наш наша наше наши нашего нашей
+मैं मेरा मेरी मेरे मुझे मुझको मैंने हम हमारा हमारी हमारे हमें
+أنا نحن لي لدي عندي لدينا عندنا أعمل أسكن أعيش أتعلم ألعب ندفع نسافر`)
+
+// speakerSigns are the same in scripts without spaces.
+var speakerSigns = strings.Fields("我 咱 私 僕 俺 うちの わたし 저는 저의 제가 제 나는 내가 나의 우리")
 
 // AboutSpeaker reports whether a text in lower case, in another language than
 // English, is about its speaker.
 func AboutSpeaker(lower []byte) bool {
-	if bytes.Contains(lower, []byte("我")) || bytes.Contains(lower, []byte("私")) {
-		return true
+	for _, sign := range speakerSigns {
+		if bytes.Contains(lower, []byte(sign)) {
+			return true
+		}
 	}
 	return hasWordOf(speakerWords, lower)
 }

@@ -31,6 +31,7 @@ type Query struct {
 	Command   bool    // a command of a few words
 	Asks      bool
 	AboutUser bool // it is about the person who asks
+	Personal  Personal
 }
 
 // Term is a stem of the query.
@@ -87,14 +88,18 @@ func (q *Query) Reset() {
 // don't reveal their own. a is memory to reuse.
 func (q *Query) Parse(analyzer *text.Analyzer, a *text.Analysis, message string, previous func() string, now time.Time, usual text.Language, c *Config) {
 	message = HeadAndTail(message)
+	whole := message
+	message = cutLeadIn(message)
 	analyzer.Analyze(message, usual, a)
-	if !a.ASCII && text.IsSmallTalk(message) {
+	if !a.ASCII && text.IsSmallTalk(whole) {
 		return
 	}
 	q.Text = message
 	q.add(a, c, 1)
 	if len(q.Terms) <= commandTerms || !a.ASCII {
-		q.Profile = profileOf(message)
+		if q.Profile = profileOf(whole); q.Profile == 0 && len(message) < len(whole) {
+			q.Profile = profileOf(message)
+		}
 	}
 	if a.Traits&text.FirstPerson != 0 {
 		q.Intent |= FirstPerson
@@ -102,12 +107,16 @@ func (q *Query) Parse(analyzer *text.Analyzer, a *text.Analysis, message string,
 	q.SmallTalk = a.Traits&(text.HasQuestion|text.HasNumber) == 0
 	q.Lower = appendLower(q.Lower[:0], message, a.ASCII)
 	q.Intent |= ReadIntent(q.Lower)
+	if len(message) < len(whole) { // "remind me where I park"
+		q.Intent |= ReadIntent(appendLower(nil, whole, text.IsASCII(whole))) & WantsAssistant
+	}
 	if q.Language = a.Language; q.Language != text.English {
 		q.Intent |= readForeignIntent(q.Lower)
 	}
 	q.Dates = a.Dates(q.Lower, now)
 	q.Asks = a.Traits&text.HasQuestion != 0 || startsQuestion(q.Lower)
 	q.AboutUser = a.Traits&text.FirstPerson != 0 || (a.Language > text.English || !a.ASCII) && AboutSpeaker(q.Lower)
+	q.Personal = q.personalOf()
 	q.Command = q.isCommand(a)
 	if len(q.Terms) < c.BorrowTerms && previous != nil && c.BorrowWeight > 0 {
 		if message := previous(); message != "" {
