@@ -230,8 +230,8 @@ const unseen = 200
 const (
 	questionBar = 0.15
 	requestBar  = 0.5
-	smallStore  = 30
-	fullStore   = 250
+	smallStore  = 20
+	fullStore   = 90
 	maxUnsure   = 3
 	unsureFloor = 0.5
 )

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"unicode/utf8"
 
 	"github.com/remora-proxy/remora/recall/query"
 	"github.com/remora-proxy/remora/text"
@@ -51,6 +52,9 @@ const (
 	// relatedGate is the share of a related word for the gate. It says as much
 	// about whether the store knows an answer as the word itself, nearly.
 	relatedGate = 0.7
+	// unknownPair is the share of the weight of a pair of characters that no
+	// memory has. Most are no words.
+	unknownPair = 0.3
 )
 
 // reset empties q and keeps its memory.
@@ -90,6 +94,9 @@ func (ix resolver) resolve(q *resolvedQuery, limit int, w *Weights) {
 			for _, w := range ix.translate(space[:0], t, q, languages) {
 				df = max(df, ix.posts[w.id].documents())
 			}
+		}
+		if df == 0 && isUnspacedPair(t.Stem) {
+			t.Weight *= unknownPair
 		}
 		t.idf = idf(n, df)
 		t.sure = idf(n+unseen, df)
@@ -145,6 +152,13 @@ func (ix resolver) resolve(q *resolvedQuery, limit int, w *Weights) {
 			q.filter[word.id>>6&15] |= 1 << (word.id & 63)
 		}
 	}
+}
+
+// isUnspacedPair reports whether a term is a pair of characters of a script
+// without spaces.
+func isUnspacedPair(stem string) bool {
+	first, n := utf8.DecodeRuneInString(stem)
+	return len(stem) > n && text.Spaceless(first)
 }
 
 // onlySocial reports whether the message has nothing but small talk and

@@ -117,6 +117,9 @@ func (q *Query) Parse(analyzer *text.Analyzer, a *text.Analysis, message string,
 	q.Asks = a.Traits&text.HasQuestion != 0 || startsQuestion(q.Lower)
 	q.AboutUser = a.Traits&text.FirstPerson != 0 || (a.Language > text.English || !a.ASCII) && AboutSpeaker(q.Lower)
 	q.Personal = q.personalOf()
+	if !a.ASCII {
+		q.weighSpaceless()
+	}
 	q.Command = q.isCommand(a)
 	if len(q.Terms) < c.BorrowTerms && previous != nil && c.BorrowWeight > 0 {
 		if message := previous(); message != "" {
