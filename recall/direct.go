@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/remora-proxy/remora/recall/query"
 	"github.com/remora-proxy/remora/storage"
@@ -211,6 +212,8 @@ const (
 	// a long one the words belong to different things.
 	maxToldTerms   = 24
 	maxMarkedTerms = 16
+	// unspacedTerms is by how much terms are more in a script without spaces.
+	unspacedTerms = 4
 	// constraintAge is the age at which a statement counts half as much as one
 	// of today.
 	constraintAge = 2 * profileAge
@@ -249,7 +252,8 @@ func (ix finder) constraints(q *resolvedQuery, f *filter, s *scratch) []constrai
 			if !ok || ix.posts[id].df == 0 {
 				continue
 			}
-			found = ix.addConstraints(found, from, constraintSearch{id, w.Kind, area == 0, w.Whole}, q, f, s)
+			first, _ := utf8.DecodeRuneInString(w.Stem)
+			found = ix.addConstraints(found, from, constraintSearch{id, w.Kind, area == 0, text.Spaceless(first), w.Whole}, q, f, s)
 		}
 	}
 	slices.SortStableFunc(found, func(a, b constraintHit) int {
@@ -261,10 +265,20 @@ func (ix finder) constraints(q *resolvedQuery, f *filter, s *scratch) []constrai
 
 // constraintSearch is a word of constraints that is searched for.
 type constraintSearch struct {
-	id   uint32
-	kind query.ConstraintKind
-	kin  bool   // for ConstraintShared: words related to the request's count too
-	of   string // the word that the text must have, if id is a part of it
+	id       uint32
+	kind     query.ConstraintKind
+	kin      bool   // for ConstraintShared: words related to the request's count too
+	unspaced bool   // it is of a script without spaces
+	of       string // the word that the text must have, if id is a part of it
+}
+
+// longest returns the maximum number of terms of a text, where limit is that of
+// one with spaces.
+func (w *constraintSearch) longest(limit uint16) uint16 {
+	if w.unspaced {
+		return unspacedTerms * limit
+	}
+	return limit
 }
 
 // addConstraints appends the turns that have a word, or raises the score of
@@ -285,7 +299,7 @@ func (ix finder) addConstraints(found []constraintHit, from int, w constraintSea
 	for i := len(turns) - 1; i >= max(0, len(turns)-maxPostingsRead) && taken < maxPerWord && looked < maxExamined; i-- {
 		n := int32(turns[i])
 		t := &ix.turns[n]
-		if w.kind != query.ConstraintTold && !t.mayHold() || t.flags&(turnDead|turnResource) != 0 || !f.pass(n) {
+		if w.kind != query.ConstraintTold && w.kind != query.ConstraintStyle && !t.mayHold(w.unspaced) || t.flags&(turnDead|turnResource) != 0 || !f.pass(n) {
 			continue
 		}
 		looked++
@@ -301,7 +315,7 @@ func (ix finder) addConstraints(found []constraintHit, from int, w constraintSea
 		switch w.kind {
 		case query.ConstraintTold:
 			aged = max(aged, constraintFloor)
-			if score += 2; t.flags&turnFact == 0 && (t.userLen > maxToldTerms || t.traits&text.FirstPerson == 0 && !query.AboutSpeaker(ix.lowerText(t.mem, s))) {
+			if score += 2; t.flags&turnFact == 0 && (t.userLen > w.longest(maxToldTerms) || t.traits&text.FirstPerson == 0 && !query.AboutSpeaker(ix.lowerText(t.mem, s))) {
 				continue
 			}
 		case query.ConstraintFact: // or what is none yet
@@ -312,8 +326,12 @@ func (ix finder) addConstraints(found []constraintHit, from int, w constraintSea
 			if t.userLen > maxMarkedTerms || !query.IsLasting(ix.lowerText(t.mem, s)) {
 				continue
 			}
+		case query.ConstraintStyle:
+			if t.traits&text.HasQuestion != 0 || t.userLen > w.longest(maxToldTerms) || !query.IsStyle(ix.lowerText(t.mem, s)) {
+				continue
+			}
 		case query.ConstraintShared:
-			if t.flags&turnFact == 0 && t.traits&text.HasPreference == 0 || !ix.sharesWord(n, q, w) {
+			if t.flags&turnFact == 0 && t.traits&text.HasPreference == 0 && !w.unspaced || !ix.sharesWord(n, q, w) {
 				continue
 			}
 		}
@@ -328,8 +346,8 @@ func (ix finder) addConstraints(found []constraintHit, from int, w constraintSea
 
 // mayHold reports whether a turn may say something permanent: it is a fact, or
 // the user's own in a few words.
-func (t *turn) mayHold() bool {
-	return t.flags&turnFact != 0 || t.traits&(text.HasPreference|text.FirstPerson) != 0 && t.userLen <= maxToldTerms
+func (t *turn) mayHold(unspaced bool) bool {
+	return t.flags&turnFact != 0 || unspaced && t.userLen <= unspacedTerms*maxToldTerms || t.traits&(text.HasPreference|text.FirstPerson) != 0 && t.userLen <= maxToldTerms
 }
 
 // lowerText returns the text of passage i in lower case. It is valid until the

@@ -229,6 +229,7 @@ const unseen = 200
 // with the number of turns, and reaches the gate at fullStore.
 const (
 	questionBar = 0.15
+	remarkBar   = 2 // a remark needs no memory unless it is close to one
 	requestBar  = 0.5
 	smallStore  = 20
 	fullStore   = 90
@@ -239,6 +240,9 @@ const (
 // bar returns the relevance that must be reached, where gate is that of any
 // message.
 func (ix ranker) bar(q *resolvedQuery, gate float64) float64 {
+	if q.Remark {
+		return remarkBar * gate
+	}
 	share := 1.0
 	switch q.Personal {
 	case query.PersonalQuestion:

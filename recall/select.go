@@ -74,9 +74,11 @@ func (s *selection) fill(ctx context.Context, r *ranking, gate float64) {
 		s.res.Relevance, vectorsOnly = v.relevance(s.q, top, s.gate)
 		vectorsOnly = vectorsOnly && gate > 0
 	}
-	if s.unsure = gate > 0 && s.res.Relevance < gate; s.unsure {
-		s.topK = min(s.topK, maxUnsure)
-		gate = min(gate, s.ix.bar(s.q, gate))
+	if gate > 0 {
+		if s.unsure = s.res.Relevance < gate; s.unsure {
+			s.topK = min(s.topK, maxUnsure)
+		}
+		gate = s.ix.bar(s.q, gate)
 	}
 	if s.res.Relevance < gate {
 		s.res.Gated = min(len(top), r.keep)

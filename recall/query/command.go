@@ -32,3 +32,21 @@ func startsQuestion(lower []byte) bool {
 	}
 	return questionWords[string(first)]
 }
+
+// maxRemark is the maximum length of a remark, in bytes.
+const maxRemark = 80
+
+// isRemark reports whether a message with these terms is a remark: it begins
+// with small talk or a function word, and asks, orders and tells nothing in
+// particular.
+func (q *Query) isRemark(a *text.Analysis) bool {
+	if q.Asks || len(q.Text) > maxRemark || a.Traits&(text.HasNumber|text.HasQuestion) != 0 || q.Intent&WantsAdvice != 0 || len(q.Dates) > 0 || q.isUnspaced() {
+		return false
+	}
+	first, rest := cutWord(q.Lower)
+	if RoleOf(text.Stem(a.Language, string(first)))&IsSocial != 0 {
+		return true
+	}
+	second, _ := cutWord(rest)
+	return text.IsStop(a.Language, string(first)) && !requestVerbs[string(second)]
+}

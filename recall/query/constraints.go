@@ -30,6 +30,7 @@ const (
 	ConstraintFact                         // in facts
 	ConstraintMarked                       // in facts with a mark (HasConstraintMark)
 	ConstraintShared                       // in facts that share a word with the request
+	ConstraintStyle                        // in orders about how to answer or write (IsStyle)
 )
 
 // ConstraintWord is a word that a constraint may have.
@@ -70,12 +71,12 @@ func Constraints() [][]ConstraintWord { return constraints().words }
 
 var constraintLanguages = map[string]text.Language{
 	"en": text.English, "de": text.German, "fr": text.French, "es": text.Spanish, "it": text.Italian, "pt": text.Portuguese, "nl": text.Dutch,
-	"ja": text.Unknown, "zh": text.Unknown,
+	"ja": text.Unknown, "zh": text.Unknown, "ko": text.Unknown, "hi": text.Unknown, "ru": text.Russian, "ar": text.Arabic,
 }
 
 func readConstraints(table string) *constraintTable {
 	h := &constraintTable{asks: map[string][]areaWord{}, code: map[string]bool{}, work: 1}
-	kinds := map[byte]ConstraintKind{'!': ConstraintTold, '+': ConstraintFact, '~': ConstraintMarked, '&': ConstraintShared}
+	kinds := map[byte]ConstraintKind{'!': ConstraintTold, '+': ConstraintFact, '~': ConstraintMarked, '&': ConstraintShared, '*': ConstraintStyle}
 	for line := range strings.Lines(table) {
 		f := strings.Fields(line)
 		if len(f) < 2 || f[0] == "#" {
@@ -91,12 +92,15 @@ func readConstraints(table string) *constraintTable {
 		area := len(h.words) - 1
 		of, sign := constraintLanguages[f[0][:2]], f[0][2]
 		for _, w := range f[1:] {
+			if of == text.Unknown {
+				w = strings.ReplaceAll(w, "_", " ")
+			}
 			s := text.Stem(of, strings.ToLower(w))
 			if sign == '-' {
 				h.phrases = append(h.phrases, []byte(strings.ReplaceAll(w, "_", " ")))
 			} else if sign == '=' {
 				h.code[s] = true
-			} else if chars := []rune(w); of == text.Unknown && sign != '?' && len(chars) > 2 {
+			} else if chars := []rune(w); of == text.Unknown && sign != '?' && len(chars) > 2 && text.Spaceless(chars[0]) {
 				h.words[area] = append(h.words[area], ConstraintWord{string(chars[1:3]), of, kinds[sign], w})
 			} else if sign != '?' {
 				h.words[area] = append(h.words[area], ConstraintWord{s, of, kinds[sign], ""})
@@ -116,11 +120,31 @@ func readConstraints(table string) *constraintTable {
 // is always done, or hurts.
 var lastingWords = text.WordSet(`not no never always without avoid avoids cannot can't don't doesn't won't isn't aren't can’t don’t doesn’t won’t prefer prefers hate hates hurt hurts bad worse pain injured broken weak stiff
 nicht kein keine keinen keinem nie immer ohne vermeide lieber schmerzen kaputt ne pas jamais toujours sans mal évite nunca siempre sin duele dolor evito
-non mai sempre senza male não sem dói`)
+non mai sempre senza male não sem dói niet geen nooit altijd zonder не нет никогда всегда без нельзя नहीं कभी हमेशा لا ليس أبدا دائما بدون`)
 
 // IsLasting reports whether a text in lower case says something that holds
 // permanently.
 func IsLasting(lower []byte) bool { return hasWordOf(lastingWords, lower) }
+
+// styleWords say how answers and texts are wanted.
+var styleWords = text.WordSet(`short shorter brief briefly concise long bullet bullets sentences easy simple simply jargon plain formal informal exclamation emoji emojis british american spelling tone polite
+kurz knapp einfach einfache einfachen fachwörter stichpunkten stichpunkte sätze sätzen förmlich duze sieze ausrufezeichen court courts courtes bref brève simple simples jargon tutoie vouvoie phrases
+corto corta cortas cortos breve breves sencillo sencillas simples tutea exclamación brevi breve semplice semplici curtas curto curta simples kort korte eenvoudig коротко кратко просто проще
+मुख़्तसर संक्षेप छोटे आसान مختصر باختصار قصير قصيرة بسيط بسيطة`)
+
+// styleSigns are the same in scripts without spaces.
+var styleSigns = strings.Fields("简短 简单 简洁 要点 不要超过 列出 短く 簡潔 簡単 箇条書き 敬語 짧게 간단 간결 쉽게 쉬운")
+
+// IsStyle reports whether a text in lower case says how answers or texts are
+// wanted.
+func IsStyle(lower []byte) bool {
+	for _, sign := range styleSigns {
+		if bytes.Contains(lower, []byte(sign)) {
+			return true
+		}
+	}
+	return hasWordOf(styleWords, lower)
+}
 
 // requestVerbs follow "I" where something is asked for without a question.
 var requestVerbs = text.WordSet("need want would wish brauche möchte will suche necesito quiero busco voudrais veux cherche besoin vorrei voglio cerco preciso quero")

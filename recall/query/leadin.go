@@ -89,7 +89,9 @@ func cutLeadIn(message string) string {
 }
 
 // isBetween reports whether a character stands between phrases.
-func isBetween(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsNumber(r) && !unicode.IsMark(r) }
+func isBetween(r rune) bool {
+	return !unicode.IsLetter(r) && !unicode.IsNumber(r) && !unicode.IsMark(r)
+}
 
 // cutPhrases cuts phrases off both ends of a message.
 func cutPhrases(message string) string {

@@ -14,9 +14,9 @@ import (
 type Personal uint8
 
 const (
-	NotPersonal     Personal = iota
-	PersonalRequest          // work or advice on something of the user's: "suggest a gift for my son"
-	PersonalQuestion         // "where do I work?"
+	NotPersonal      Personal = iota
+	PersonalRequest           // work or advice on something of the user's: "suggest a gift for my son"
+	PersonalQuestion          // "where do I work?"
 )
 
 // personalOf returns how personal a message is.

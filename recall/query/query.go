@@ -32,6 +32,7 @@ type Query struct {
 	Asks      bool
 	AboutUser bool // it is about the person who asks
 	Personal  Personal
+	Remark    bool // a few words that neither ask nor order: "that's so sweet of you"
 }
 
 // Term is a stem of the query.
@@ -121,6 +122,7 @@ func (q *Query) Parse(analyzer *text.Analyzer, a *text.Analysis, message string,
 		q.weighSpaceless()
 	}
 	q.Command = q.isCommand(a)
+	q.Remark = q.isRemark(a)
 	if len(q.Terms) < c.BorrowTerms && previous != nil && c.BorrowWeight > 0 {
 		if message := previous(); message != "" {
 			analyzer.Analyze(HeadAndTail(HumanWords(message)), usual, a)

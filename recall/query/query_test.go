@@ -102,7 +102,7 @@ func TestConstraintTable(t *testing.T) {
 		case len(f) == 0, f[0] == "#":
 		case f[0] == ":", f[0] == "::":
 			areas++
-		case len(f[0]) != 3 || !strings.Contains("?!+~&=-", f[0][2:]) || areas == 0:
+		case len(f[0]) != 3 || !strings.Contains("?!+~&=*-", f[0][2:]) || areas == 0:
 			t.Errorf("%q: no sign", line)
 		default:
 			if _, ok := constraintLanguages[f[0][:2]]; !ok {

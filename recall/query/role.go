@@ -73,7 +73,7 @@ guy everyone totally definitely absolutely exactly really truly sure agree agree
 lol aw aww oh sounds sound look looks feel feeling mean means appreciate support supportive inspire inspiring encourage best better well
 take care keep going talk chat soon later catch see rest beautiful gorgeous pretty interesting sense course understand know think guess
 bet got it alright fine problem worry welcome pleasure forward awhile time lot bit thing way idea point work helpful useful makes
-make made try let share sharing stay strong positive enough continue proceed ahead next`)
+make made try let share sharing stay strong positive enough continue proceed ahead next now later`)
 
 // stems returns the English stems of words.
 func stems(words string) map[string]bool {

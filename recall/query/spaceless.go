@@ -49,7 +49,7 @@ func (q *Query) weighSpaceless() {
 			}
 		case formCharacters[t.Stem]:
 			t.Weight *= formWeight
-		case len(t.Stem) == n && q.insideRelated(t.Stem):
+		case len(t.Stem) == n && (unicode.Is(unicode.Katakana, first) || q.insideRelated(t.Stem)):
 			t.Weight *= insideWeight
 		}
 		terms = append(terms, t)
