@@ -70,12 +70,13 @@ func usualUnit(d dataset) string {
 	return unitTurn
 }
 
-// gateReport holds the relevance of every request; -1 where nothing matched at
-// all.
+// gateReport holds the relevance of every request, -1 where nothing matched at
+// all, and how many requests got memories with the gate on.
 type gateReport struct {
-	dataset, unit         string
-	gate                  float64
-	own, wrong, smallTalk []float64
+	dataset, unit                        string
+	gate                                 float64
+	own, wrong, smallTalk                []float64
+	ownPassed, wrongPassed, smallTalkGot int
 }
 
 func measureGate(ctx context.Context, cfg recall.Config, d dataset, unit string) (*gateReport, error) {
@@ -99,14 +100,16 @@ func measureGate(ctx context.Context, cfg recall.Config, d dataset, unit string)
 				if len(q.Evidence) == 0 {
 					continue
 				}
-				r, err := relevance(ctx, m.engine, d, store, q.Text, "", askedAt(c, q))
+				r, passed, err := relevance(ctx, m.engine, d, store, q.Text, "", askedAt(c, q))
 				if err != nil {
 					return nil, err
 				}
 				if store.ID == c.ID {
 					g.own = append(g.own, r)
+					g.ownPassed += passed
 				} else {
 					g.wrong = append(g.wrong, r)
+					g.wrongPassed += passed
 				}
 			}
 		}
@@ -114,35 +117,41 @@ func measureGate(ctx context.Context, cfg recall.Config, d dataset, unit string)
 			if !isSmallTalk(said) {
 				continue
 			}
-			r, err := relevance(ctx, m.engine, d, store, said.Text, turnID(unitOf[store.ID][i]), askedAt(store, question{}))
+			r, passed, err := relevance(ctx, m.engine, d, store, said.Text, turnID(unitOf[store.ID][i]), askedAt(store, question{}))
 			if err != nil {
 				return nil, err
 			}
 			g.smallTalk = append(g.smallTalk, r)
+			g.smallTalkGot += passed
 		}
 	}
 	return g, nil
 }
 
-// relevance asks store and returns what the gate would judge by. The turn named
-// is left out.
-func relevance(ctx context.Context, e *recall.Engine, d dataset, store conversation, text, turn string, now time.Time) (float64, error) {
+// relevance asks store without and with the gate. It returns what the gate
+// judges by, and 1 if memories are returned with the gate, which has other bars
+// for some messages and lets constraints pass. The turn named is left out.
+func relevance(ctx context.Context, e *recall.Engine, d dataset, store conversation, text, turn string, now time.Time) (r float64, passed int, err error) {
 	req := recall.Request{Scope: scopeOf(d, store), Newest: text, Now: now, NoGate: true}
 	if turn != "" {
 		chain, err := hex.DecodeString(turn)
 		if err != nil {
-			return 0, fmt.Errorf("turn: %w", err)
+			return 0, 0, fmt.Errorf("turn: %w", err)
 		}
 		req.VisibleChains = [][16]byte{[16]byte(chain)}
 	}
 	res, err := e.Recall(ctx, req)
 	if err != nil {
-		return 0, fmt.Errorf("recall: %w", err)
+		return 0, 0, fmt.Errorf("recall: %w", err)
 	}
-	if len(res.Memories) == 0 {
-		return -1, nil
+	if r = res.Relevance; len(res.Memories) == 0 {
+		r = -1
 	}
-	return res.Relevance, nil
+	req.NoGate = false
+	if res, err = e.Recall(ctx, req); err != nil {
+		return 0, 0, fmt.Errorf("recall: %w", err)
+	}
+	return r, min(len(res.Memories), 1), nil
 }
 
 // isSmallTalk picks messages that ask and tell nothing: few words, no question,
@@ -202,6 +211,10 @@ func (g *gateReport) object() map[string]any {
 		"answerable": len(g.own), "answerable_kept": cli.Number(1 - silenced(g.own, g.gate)),
 		"wrong_store": len(g.wrong), "wrong_store_silenced": cli.Number(silenced(g.wrong, g.gate)),
 		"small_talk": len(g.smallTalk), "small_talk_silenced": cli.Number(silenced(g.smallTalk, g.gate)),
+		"returned": map[string]any{
+			"answerable_kept": cli.Number(share(g.ownPassed, len(g.own))), "wrong_store_silenced": cli.Number(1 - share(g.wrongPassed, len(g.wrong))),
+			"small_talk_silenced": cli.Number(1 - share(g.smallTalkGot, len(g.smallTalk))),
+		},
 		"precision": cli.Number(g.precision(g.gate)), "recall": cli.Number(1 - silenced(g.own, g.gate)), "curve": curve,
 	}
 }
@@ -217,5 +230,13 @@ func (g *gateReport) print(w io.Writer) error {
 		row(at, "")
 	}
 	row(g.gate, "default")
-	return t.Flush()
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(w, "with the gate on, memories are returned for: %.3f of the answerable, none for %.3f of the wrong store's, none for %.3f of small talk\n",
+		share(g.ownPassed, len(g.own)), 1-share(g.wrongPassed, len(g.wrong)), 1-share(g.smallTalkGot, len(g.smallTalk)))
+	return err
 }
+
+// share is k of n.
+func share(k, n int) float64 { return float64(k) / float64(n) } // NaN of none
