@@ -74,7 +74,7 @@ type resolver struct{ *index }
 // limit heaviest terms.
 func (ix resolver) resolve(q *resolvedQuery, limit int, w *Weights) {
 	ix.resolveNames(q)
-	q.SmallTalk = q.SmallTalk && ix.onlySocial(q) || q.OnlyFigures()
+	q.SmallTalk = q.SmallTalk && (ix.onlySocial(q) || q.Courteous && ix.saysLittle(q)) || q.OnlyFigures()
 	n := float64(max(ix.live-ix.liveFacts, ix.liveFacts)) // see postings.documents
 	rarest := idf(n, 1)
 	for _, t := range q.Terms {
@@ -166,6 +166,25 @@ func isUnspacedPair(stem string) bool {
 func (ix resolver) onlySocial(q *resolvedQuery) bool {
 	for _, t := range q.Terms {
 		if !t.Borrowed && t.Role&(query.IsSocial|query.IsLight) == 0 && ix.names[t.Stem] == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// maxSocialContent is how many other words small talk may have: "Wow, what a
+// journey!"
+const maxSocialContent = 2
+
+// saysLittle reports whether a message has few words that are no small talk,
+// and no names but those of speakers.
+func (ix resolver) saysLittle(q *resolvedQuery) bool {
+	content := 0
+	for _, t := range q.Terms {
+		if t.Borrowed || t.Role&(query.IsSocial|query.IsLight) != 0 || ix.names[t.Stem] != 0 {
+			continue
+		}
+		if content++; content > maxSocialContent || t.Role&query.IsProper != 0 {
 			return false
 		}
 	}

@@ -44,9 +44,20 @@ func (q *Query) isRemark(a *text.Analysis) bool {
 		return false
 	}
 	first, rest := cutWord(q.Lower)
-	if RoleOf(text.Stem(a.Language, string(first)))&IsSocial != 0 {
+	second, _ := cutWord(rest)
+	if q.Courteous = q.isCourteous(a); q.Courteous && RoleOf(text.Stem(a.Language, string(first)))&IsSocial != 0 {
 		return true
 	}
-	second, _ := cutWord(rest)
 	return text.IsStop(a.Language, string(first)) && !requestVerbs[string(second)]
+}
+
+// isCourteous reports whether a message has a word of small talk.
+func (q *Query) isCourteous(a *text.Analysis) bool {
+	for rest := q.Lower; len(rest) > 0; {
+		var w []byte
+		if w, rest = cutWord(rest); len(w) > 0 && RoleOf(text.Stem(a.Language, string(w)))&IsSocial != 0 {
+			return true
+		}
+	}
+	return false
 }

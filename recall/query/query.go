@@ -32,6 +32,7 @@ type Query struct {
 	Asks      bool
 	AboutUser bool // it is about the person who asks
 	Personal  Personal
+	Courteous bool // a remark with a word of small talk
 	Remark    bool // a few words that neither ask nor order: "that's so sweet of you"
 }
 
@@ -170,6 +171,7 @@ func (q *Query) add(a *text.Analysis, c *Config, share float64) {
 			weight *= c.Light
 		case slices.Contains(a.Proper, s):
 			weight *= c.Proper
+			role |= IsProper
 		}
 		q.Terms = append(q.Terms, Term{Stem: s, Role: role, Weight: weight})
 	}

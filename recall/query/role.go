@@ -15,6 +15,7 @@ const (
 	IsLight                     // many questions have it
 	IsSocial                    // small talk has it
 	HasRelated                  // Related has terms for it
+	IsProper                    // of a word with a capital letter inside a sentence; not by RoleOf
 	OfArea                      // a request with it is about an area of constraints
 )
 
