@@ -125,7 +125,7 @@ func (ix resolver) resolve(q *resolvedQuery, limit int, w *Weights) {
 			q.words = ix.translate(q.words, t, q, languages)
 		}
 		var kin []query.RelatedTerm
-		if t.Role&query.HasRelated != 0 {
+		if t.Role&query.HasRelated != 0 && !(t.Role&query.OfArea != 0 && q.AsksToKnow()) { // of things that a person did, limits say nothing
 			kin = query.Related(t.Stem, language)
 		}
 		for _, r := range kin {
@@ -184,7 +184,7 @@ func (ix resolver) saysLittle(q *resolvedQuery) bool {
 		if t.Borrowed || t.Role&(query.IsSocial|query.IsLight) != 0 || ix.names[t.Stem] != 0 {
 			continue
 		}
-		if content++; content > maxSocialContent || t.Role&query.IsProper != 0 {
+		if content++; content > maxSocialContent || t.Role&(query.IsProper|query.OfArea) != 0 {
 			return false
 		}
 	}

@@ -78,7 +78,9 @@ func (s *selection) fill(ctx context.Context, r *ranking, gate float64) {
 		if s.unsure = s.res.Relevance < gate; s.unsure {
 			s.topK = min(s.topK, maxUnsure)
 		}
-		gate = s.ix.bar(s.q, gate)
+		if len(s.taken) == 0 { // constraints say enough
+			gate = s.ix.bar(s.q, gate)
+		}
 	}
 	if s.res.Relevance < gate {
 		s.res.Gated = min(len(top), r.keep)

@@ -43,19 +43,27 @@ func (q *Query) isRemark(a *text.Analysis) bool {
 	if q.Asks || len(q.Text) > maxRemark || a.Traits&(text.HasNumber|text.HasQuestion) != 0 || q.Intent&WantsAdvice != 0 || len(q.Dates) > 0 || q.isUnspaced() {
 		return false
 	}
+	q.Courteous = q.isCourteous(a)
 	first, rest := cutWord(q.Lower)
 	second, _ := cutWord(rest)
-	if q.Courteous = q.isCourteous(a); q.Courteous && RoleOf(text.Stem(a.Language, string(first)))&IsSocial != 0 {
-		return true
+	if i := bytes.IndexByte(first, '\''); i > 0 { // "that's"
+		first = first[:i]
 	}
-	return text.IsStop(a.Language, string(first)) && !requestVerbs[string(second)]
+	return q.Courteous && RoleOf(text.Stem(a.Language, string(first)))&IsSocial != 0 || remarkStarts[string(first)] && !requestVerbs[string(second)]
 }
 
-// isCourteous reports whether a message has a word of small talk.
+// remarkStarts begin statements: "they were humbled".
+var remarkStarts = text.WordSet("i you he she it we they that this there those these and so but still your my our his her their")
+
+// isCourteous reports whether a message has a word of courtesy.
 func (q *Query) isCourteous(a *text.Analysis) bool {
 	for rest := q.Lower; len(rest) > 0; {
 		var w []byte
-		if w, rest = cutWord(rest); len(w) > 0 && RoleOf(text.Stem(a.Language, string(w)))&IsSocial != 0 {
+		if w, rest = cutWord(rest); len(w) == 0 {
+			continue
+		}
+		stem := text.Stem(a.Language, string(w))
+		if courtesyWords[stem] || a.Language > text.English && RoleOf(stem)&IsSocial != 0 {
 			return true
 		}
 	}

@@ -49,8 +49,12 @@ func readConcepts(table string) (all map[string]*concept, names []string) {
 			names = append(names, f[1])
 		default:
 			for _, w := range f[1:] {
-				if s := conceptStem(conceptLanguages[f[0]], w); !slices.Contains(c.words[f[0]], s) {
-					c.words[f[0]] = append(c.words[f[0]], s)
+				// A short text may be taken for English, so that its words are
+				// stemmed as such.
+				for _, l := range [...]text.Language{conceptLanguages[f[0]], text.English} {
+					if s := conceptStem(l, w); !slices.Contains(c.words[f[0]], s) && (l != text.English || text.IsASCII(s)) {
+						c.words[f[0]] = append(c.words[f[0]], s)
+					}
 				}
 			}
 		}

@@ -42,6 +42,12 @@ func asksAboutPast(lower []byte) bool {
 	return false
 }
 
+// AsksToKnow reports whether an English question is about the past or about a
+// number, for which no constraint matters.
+func (q *Query) AsksToKnow() bool {
+	return q.Asks && q.Language <= text.English && (q.Intent&(WantsNumber|WantsAdvice) == WantsNumber || asksAboutPast(q.Lower))
+}
+
 // OnlyTime reports whether a question names days of the past, and nothing else
 // that could be searched for.
 func (q *Query) OnlyTime(now time.Time) bool {

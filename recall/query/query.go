@@ -124,6 +124,7 @@ func (q *Query) Parse(analyzer *text.Analyzer, a *text.Analysis, message string,
 	}
 	q.Command = q.isCommand(a)
 	q.Remark = q.isRemark(a)
+	q.Courteous = q.Courteous && q.Remark
 	if len(q.Terms) < c.BorrowTerms && previous != nil && c.BorrowWeight > 0 {
 		if message := previous(); message != "" {
 			analyzer.Analyze(HeadAndTail(HumanWords(message)), usual, a)

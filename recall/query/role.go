@@ -76,6 +76,12 @@ take care keep going talk chat soon later catch see rest beautiful gorgeous pret
 bet got it alright fine problem worry welcome pleasure forward awhile time lot bit thing way idea point work helpful useful makes
 make made try let share sharing stay strong positive enough continue proceed ahead next now later`)
 
+// courtesyWords are the social words that thank, praise, wish or greet. With
+// one, a message of few other words is small talk.
+var courtesyWords = stems(`thank thanks thx welcome great nice cool awesome amazing wonderful fantastic lovely sweet perfect excellent brilliant super fun funny
+happy glad excited exciting proud sorry sad love loved enjoy hope luck lucky congrats congratulations cheers bye goodbye hello hi hey wow haha lol aw aww yeah yep
+sounds appreciate support supportive inspiring worry pleasure catch care beautiful gorgeous interesting soon talk later rock rocks absolutely totally definitely sure`)
+
 // stems returns the English stems of words.
 func stems(words string) map[string]bool {
 	m := map[string]bool{}
