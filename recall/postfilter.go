@@ -17,6 +17,11 @@ const (
 	// floorShare is the minimum share of the best score that is worth a line.
 	// docs/recall-figures.md has the measurements.
 	floorShare = 0.25
+	// smallFloor is that of a store of a few turns, where every word is rare.
+	smallFloor = 0.45
+	// kindFloor is that of turns with a thing of a kind that a personal question
+	// asks for: "who is in my family?"
+	kindFloor = 0.2
 	// neighbourFloor is the factor by which a turn that has its own answer and
 	// no word of the query must exceed the floor.
 	neighbourFloor = 2.4
@@ -34,12 +39,31 @@ const (
 	commandFloor = 0.5
 )
 
+// floorShare returns the minimum share of the best score that is worth a line.
+func (ix ranker) floorShare() float64 {
+	return smallFloor + (floorShare-smallFloor)*ix.fullness()
+}
+
 // onlyNeighbours reports whether nothing but its neighbours supports a turn,
 // which says little about one that has its own answer. Vectors may support any
 // turn.
 func (s *selection) onlyNeighbours(n int32) bool {
 	holds, known := s.scratch.holdings(n)
 	return known && s.q.vector == nil && holds.user|holds.kin|holds.assistant == 0 && (s.ix.turns[n].asstLen > 0 || s.q.Command)
+}
+
+// holdsWord reports whether the user's words in a turn have a content word of
+// the query.
+func (s *selection) holdsWord(n int32) bool {
+	holds, known := s.scratch.holdings(n)
+	return known && holds.user&s.q.content != 0
+}
+
+// holdsKind reports whether the user's words in a turn have a thing of a kind
+// that the query names.
+func (s *selection) holdsKind(n int32) bool {
+	holds, known := s.scratch.holdings(n)
+	return known && holds.kin&s.q.kinds != 0
 }
 
 // shortQuestion reports whether the user asks something in few words, which

@@ -187,6 +187,9 @@ func (ix ranker) worse(a, b hit) int {
 const (
 	coverWeight = 0.6
 	coverTurns  = 5
+	// relevanceScale puts the default gate where most questions of another
+	// user's are silenced and few of one's own.
+	relevanceScale = 0.928
 )
 
 // relevance returns how well the best match answers the query, 0..1. It
@@ -199,7 +202,7 @@ func relevance(q *resolvedQuery, best, held float64) float64 {
 		return 0
 	}
 	r := (best/q.mass + coverWeight*held/q.sure + wordsWeight*(math.Log(float64(max(len(q.terms), 1)))-usualTerms)) / (1 + coverWeight)
-	return max(0, min(r, 1))
+	return max(0, min(relevanceScale*r, 1))
 }
 
 // matched returns the best score without the factor of wishes. How the user
@@ -250,8 +253,14 @@ func (ix ranker) bar(q *resolvedQuery, gate float64) float64 {
 	case query.PersonalRequest:
 		share = requestBar
 	}
-	full := float64(max(ix.live-ix.liveFacts, ix.liveFacts)-smallStore) / (fullStore - smallStore)
-	return gate * (share + (1-share)*max(0, min(full, 1)))
+	return gate * (share + (1-share)*ix.fullness())
+}
+
+// fullness returns how large the store is: 0 up to smallStore turns, 1 from
+// fullStore on.
+func (ix ranker) fullness() float64 {
+	n := float64(max(ix.live-ix.liveFacts, ix.liveFacts))
+	return max(0, min((n-smallStore)/(fullStore-smallStore), 1))
 }
 
 const (

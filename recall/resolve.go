@@ -17,6 +17,8 @@ type resolvedQuery struct {
 	mass    float64        // sum of idf * weight over all terms; those that the index does not know count like the rarest
 	sure    float64        // the same with the gate's idf
 	project uint32         // hash of the project that the request belongs to, 0 if unknown
+	content uint32         // the concepts of content words, a bit each as in holdings
+	kinds   uint32         // the concepts with kinds of which the index knows things, a bit each as in holdings
 	speaker uint16         // the one speaker that the query names, 0 if none or several
 	vector  *likeness      // nil without embeddings
 	filter  [16]uint64     // the words that the query may have, by the low bits of their id
@@ -63,7 +65,7 @@ func (q *resolvedQuery) reset() {
 	q.Reset()
 	q.passes.reset()
 	q.terms, q.own, q.words, q.ids = q.terms[:0], q.own[:0], q.words[:0], q.ids[:0]
-	q.mass, q.sure, q.project, q.speaker, q.vector = 0, 0, 0, 0, nil
+	q.mass, q.sure, q.project, q.content, q.kinds, q.speaker, q.vector = 0, 0, 0, 0, 0, 0, nil
 	clear(q.filter[:])
 }
 
@@ -119,6 +121,9 @@ func (ix resolver) resolve(q *resolvedQuery, limit int, w *Weights) {
 		t := &q.terms[i]
 		q.mass += min(t.idf, rarest) * t.Weight
 		q.sure += t.sure * t.Weight
+		if t.Role&(query.IsLight|query.OfRequest) == 0 {
+			q.content |= 1 << min(i, 30)
+		}
 		from := len(q.words)
 		q.words = append(q.words, t.words...)
 		if languages != 0 {
@@ -145,6 +150,9 @@ func (ix resolver) resolve(q *resolvedQuery, limit int, w *Weights) {
 				continue
 			}
 			gate := relatedGate * min(1, idf(n+unseen, df)/t.sure)
+			if r.How == query.KindOf {
+				q.kinds |= 1 << min(i, 30)
+			}
 			q.words = append(q.words, queryWord{id: id, share: float32(share), gate: float32(gate), how: how})
 		}
 		t.words = q.words[from:len(q.words):len(q.words)]

@@ -5,6 +5,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/remora-proxy/remora/recall/query"
 	"github.com/remora-proxy/remora/storage"
 )
 
@@ -91,17 +92,31 @@ func (s *selection) fill(ctx context.Context, r *ranking, gate float64) {
 	}
 	floor := 0.0
 	if s.gated = gate > 0; s.gated && !vectorsOnly {
-		share := floorShare
+		share := s.ix.floorShare()
 		if s.q.Command {
 			share = commandFloor
 		} else if s.unsure {
-			share = unsureFloor
+			share = max(share, unsureFloor)
 		}
 		floor = share * s.ix.matched(top, s.q, s.weights)
 	}
+	lists := s.gated && s.q.Personal == query.PersonalQuestion
+	listed, newer := floor, 0.0
+	if s.gated && !s.q.Command {
+		newer = floorShare * s.ix.matched(top, s.q, s.weights)
+	}
+	if lists {
+		listed = kindFloor * s.ix.matched(top, s.q, s.weights)
+	}
 	for i := 0; i < min(len(top), r.keep); i++ {
 		h := top[i]
-		if h.score < floor && !s.explain {
+		floor := floor
+		if lists && s.holdsKind(h.turn) {
+			floor = listed
+		} else if !s.unsure && s.ix.turns[h.turn].time > s.ix.turns[top[0].turn].time && s.holdsWord(h.turn) {
+			floor = min(floor, newer)
+		}
+		if h.score < min(floor, listed, newer) && !s.explain {
 			return
 		}
 		onlyNeighbours := !s.first && s.onlyNeighbours(h.turn)
