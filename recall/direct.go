@@ -386,7 +386,7 @@ func (s *selection) takeConstraints(hits []constraintHit) {
 		}
 		t := &s.ix.turns[h.turn]
 		for i := t.mem; i < t.mem+int32(t.count); i++ {
-			if p := s.ix.head(i); !p.assistant && !(t.flags&turnFact == 0 && s.q.IsFiction(s.ix.appendText(nil, i))) && hasTerm(p.packed, h.word) && s.filter.shows(s.ix.index, t, i) {
+			if p := s.ix.head(i); !p.assistant && !(t.flags&turnFact == 0 && s.isOthers(s.ix.appendText(nil, i))) && hasTerm(p.packed, h.word) && s.filter.shows(s.ix.index, t, i) {
 				if s.take(h.hit, i, 0) == "" {
 					s.taken[len(s.taken)-1].constraint = true
 				}

@@ -39,6 +39,45 @@ const (
 	commandFloor = 0.5
 )
 
+// floors are the scores from which turns are worth a line.
+type floors struct {
+	usual, kind, newer float64
+	least              float64 // of the three
+	best               storage.Time
+}
+
+// floors returns the floors for a best turn with this score.
+func (s *selection) floors(score float64, best int32) floors {
+	share := s.ix.floorShare()
+	if s.q.Command {
+		share = commandFloor
+	} else if s.unsure {
+		share = max(share, unsureFloor)
+	}
+	f := floors{usual: share * score, kind: share * score, newer: share * score, best: s.ix.turns[best].time}
+	if s.q.Personal == query.PersonalQuestion {
+		f.kind = kindFloor * score
+	}
+	if !s.unsure && !s.q.Command {
+		f.newer = floorShare * score
+	}
+	f.least = min(f.usual, f.kind, f.newer)
+	return f
+}
+
+// floor returns that of a turn. A list needs all things of a kind, and what is
+// newer than the best may correct it.
+func (s *selection) floor(f *floors, n int32) float64 {
+	floor := f.usual
+	if f.kind < floor && s.holdsKind(n) {
+		floor = f.kind
+	}
+	if f.newer < floor && s.ix.turns[n].time > f.best && s.holdsWord(n) {
+		floor = f.newer
+	}
+	return floor
+}
+
 // floorShare returns the minimum share of the best score that is worth a line.
 func (ix ranker) floorShare() float64 {
 	return smallFloor + (floorShare-smallFloor)*ix.fullness()
@@ -96,10 +135,18 @@ func (s *selection) isSmallTalk(own *ownStrings) bool {
 	return len(said) > 0 && said[0] >= utf8.RuneSelf && text.IsSmallTalk(said)
 }
 
-// isFiction reports whether a text is fiction, while the query asks about the
-// user.
+// isFiction reports whether a text is fiction or another's, while the query asks
+// about the user.
 func (s *selection) isFiction(own *ownStrings) bool {
-	return s.q.AboutUser && s.q.Asks && s.q.IsFiction(s.scratch.text[own.text.from:own.text.to])
+	if !s.q.AboutUser || !s.q.Asks {
+		return false
+	}
+	return s.isOthers(s.scratch.text[own.text.from:own.text.to])
+}
+
+// isOthers reports whether what a text says is not the user's own.
+func (s *selection) isOthers(said []byte) bool {
+	return s.q.IsFiction(said) || s.q.QuotesAnother(said)
 }
 
 // maxEchoTerms is the maximum number of terms of a repeated command, marks

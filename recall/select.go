@@ -5,7 +5,6 @@ import (
 	"context"
 	"slices"
 
-	"github.com/remora-proxy/remora/recall/query"
 	"github.com/remora-proxy/remora/storage"
 )
 
@@ -90,33 +89,16 @@ func (s *selection) fill(ctx context.Context, r *ranking, gate float64) {
 		}
 		return
 	}
-	floor := 0.0
-	if s.gated = gate > 0; s.gated && !vectorsOnly {
-		share := s.ix.floorShare()
-		if s.q.Command {
-			share = commandFloor
-		} else if s.unsure {
-			share = max(share, unsureFloor)
-		}
-		floor = share * s.ix.matched(top, s.q, s.weights)
+	s.gated = gate > 0
+	var f floors
+	if s.gated && !vectorsOnly {
+		f = s.floors(s.ix.matched(top, s.q, s.weights), top[0].turn)
 	}
-	lists := s.gated && s.q.Personal == query.PersonalQuestion
-	listed, newer := floor, 0.0
-	if s.gated && !s.q.Command {
-		newer = floorShare * s.ix.matched(top, s.q, s.weights)
-	}
-	if lists {
-		listed = kindFloor * s.ix.matched(top, s.q, s.weights)
-	}
+	before := len(s.res.Memories)
 	for i := 0; i < min(len(top), r.keep); i++ {
 		h := top[i]
-		floor := floor
-		if lists && s.holdsKind(h.turn) {
-			floor = listed
-		} else if !s.unsure && s.ix.turns[h.turn].time > s.ix.turns[top[0].turn].time && s.holdsWord(h.turn) {
-			floor = min(floor, newer)
-		}
-		if h.score < min(floor, listed, newer) && !s.explain {
+		floor := s.floor(&f, h.turn)
+		if h.score < f.least && !s.explain {
 			return
 		}
 		onlyNeighbours := !s.first && s.onlyNeighbours(h.turn)
@@ -159,6 +141,9 @@ func (s *selection) fill(ctx context.Context, r *ranking, gate float64) {
 				limit = maxAnswer
 			}
 			why = s.take(h, p, limit)
+		}
+		if why == CutEmpty && f.least > 0 && len(s.res.Memories) == before && i+1 < len(top) { // the best says nothing
+			f = s.floors(top[i+1].score, top[i+1].turn)
 		}
 		switch {
 		case why != "" && s.explain:

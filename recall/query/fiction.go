@@ -47,3 +47,42 @@ func (q *Query) IsFiction(said []byte) bool {
 	}
 	return false
 }
+
+// maxHandOver is how far into a text a quotation may begin that the user hands
+// over to be worked on, in bytes.
+const maxHandOver = 200
+
+// openingQuotes begin quotations.
+var openingQuotes = [...]string{`"`, "“", "„", "«", "「", "『", "‘"}
+
+// QuotesAnother reports whether what a text says in answer to the query stands
+// in a quotation that it hands over: `what should I reply to "I'm moving to
+// Oslo"?` Words of the query before the quotation make it the user's.
+func (q *Query) QuotesAnother(said []byte) bool {
+	head := said[:min(len(said), maxHandOver)]
+	at := -1
+	for i, c := range head {
+		if c != ':' && !bytes.HasPrefix(head[i:], []byte("：")) {
+			continue
+		}
+		rest := bytes.TrimLeft(bytes.TrimPrefix(head[i:], []byte("：")), ": \n")
+		for _, quote := range openingQuotes {
+			if bytes.HasPrefix(rest, []byte(quote)) {
+				at = i
+			}
+		}
+		if at >= 0 {
+			break
+		}
+	}
+	if at < 0 {
+		return false
+	}
+	before := bytes.ToLower(head[:at])
+	for _, t := range q.Terms {
+		if t.Role&(IsLight|OfRequest) == 0 && !t.Borrowed && bytes.Contains(before, []byte(t.Stem[:max(len(t.Stem)-1, min(len(t.Stem), 3))])) {
+			return false
+		}
+	}
+	return true
+}
