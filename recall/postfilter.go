@@ -267,6 +267,45 @@ func (s *selection) cutAnswer(own *ownStrings, limit int) {
 	own.text.to = int32(len(s.scratch.text))
 }
 
+// maxWhole is the maximum length of a message that is shown instead of a fact
+// made of it, in bytes.
+const maxWhole = 300
+
+// whole returns the passage to show for passage p: for a fact that quotes a
+// part of a short message, the message, which says what the part is about.
+func (s *selection) whole(p int32) int32 {
+	if !s.gated || s.ix.turns[s.ix.mems[p].turn].flags&turnFact == 0 {
+		return p
+	}
+	u := s.ix.head(p).rest
+	d := s.ix.identity(&u, s.ix.mems[p].turn)
+	n, ok := s.ix.turnByKey(hashID(s.ix.seed, appendRaw(nil, d.turn, d.turnHex)))
+	if !ok || u.skipDetails(d.mark) != 0 { // outdated or private
+		return p
+	}
+	t := &s.ix.turns[n]
+	if t.flags&(turnDead|turnFact|turnResource|turnPrivate|turnUnwanted) != 0 || !s.filter.pass(n) {
+		return p
+	}
+	fact := bytes.Trim(bytes.TrimSpace(s.ix.appendText(nil, p)), `"`)
+	for i := t.mem; i < t.mem+int32(t.count); i++ {
+		if s.ix.head(i).assistant || !s.filter.shows(s.ix.index, t, i) {
+			continue
+		}
+		if said := s.ix.appendText(nil, i); len(said) <= maxWhole && bytes.Contains(said, fact) && s.ix.tagged(i) == 0 {
+			return i
+		}
+	}
+	return p
+}
+
+// tagged returns the index in lineTags of the tags of passage i.
+func (ix ranker) tagged(i int32) int {
+	u := ix.head(i).rest
+	d := ix.identity(&u, ix.mems[i].turn)
+	return u.skipDetails(d.mark)
+}
+
 // signature has four small minhashes of a passage's distinct terms. Of two
 // passages that share nine tenths of their terms, at least two agree except in
 // 4 of 1,000 cases; of two that share little, hardly ever.

@@ -142,7 +142,7 @@ func (s *selection) fill(ctx context.Context, r *ranking, gate float64) {
 			}
 			why = s.take(h, p, limit)
 		}
-		if why == CutEmpty && f.least > 0 && len(s.res.Memories) == before && i+1 < len(top) { // the best says nothing
+		if why == CutEmpty && f.least > 0 && !s.q.Command && len(s.res.Memories) == before && i+1 < len(top) { // the best says nothing
 			f = s.floors(top[i+1].score, top[i+1].turn)
 		}
 		switch {
@@ -160,6 +160,7 @@ func (s *selection) take(h hit, p int32, limit int) Reason {
 	if len(s.res.Memories) == s.topK {
 		return CutTopK
 	}
+	p = s.whole(p)
 	at := len(s.taken)
 	s.taken = slices.Grow(s.taken, 1)[:at+1] // in place, because these are large; what follows the end is zero
 	found := &s.taken[at]
