@@ -314,6 +314,35 @@ func testVariantsOfNamedConversations(t *testing.T, a api) {
 	}
 }
 
+// What found nothing is searched for again when it is asked again, also at
+// once: it may have been told since. The conversation goes on with the block.
+func TestNothingFoundIsNotReplayed(t *testing.T) { inEach(t, testNothingFoundIsNotReplayed) }
+
+func testNothingFoundIsNotReplayed(t *testing.T, a api) {
+	for _, header := range [][]string{nil, {identity.HeaderConversation, "c"}} {
+		r := a.rig(t)
+		r.recall.set()
+		if got := r.post(a.body("user: q1"), header...); got.status != StatusEmpty {
+			t.Fatalf("got status %s, want empty", got.status)
+		}
+		r.recall.set("fact")
+		if got := r.post(a.body("user: q1"), header...); got.status != StatusInjected {
+			t.Errorf("asked again: got status %s, want injected", got.status)
+		}
+		r.recall.set("other")
+		if got := r.post(a.body("user: q1"), header...); got.status != StatusReplayed {
+			t.Errorf("asked a third time: got status %s, want replayed", got.status)
+		}
+		r.recall.set()
+		r.sent()
+		r.post(a.body("user: q1", "assistant: fine", "user: q2"), header...)
+		want := []string{"user: [fact]", "user: q1", "assistant: fine", "user: q2"}
+		if diff := cmp.Diff(want, a.lines(t, r.one().body)); diff != "" {
+			t.Errorf("later (-want +got):\n%s", diff)
+		}
+	}
+}
+
 func TestEditedHistoryFallsOffTheChain(t *testing.T) { inEach(t, testEditedHistoryFallsOffTheChain) }
 
 func testEditedHistoryFallsOffTheChain(t *testing.T, a api) {

@@ -201,7 +201,8 @@ func (s *Entries) touch(h Hash, v *variant, now time.Time) {
 // write adds a variant at h, in memory; confirm stores it. Beyond maxVariants
 // the least recently used one is dropped. If another request wrote one within
 // window, v is not added: duplicate is that variant and found a copy of what it
-// inserts, which may change later. stale reports that some of the scope was
+// inserts, which may change later. One without a block does not prevent v, if
+// that has one. stale reports that some of the scope was
 // forgotten since forgets was read; v may hold such a memory, so it is added
 // without its block.
 func (s *Entries) write(h Hash, v *variant, named string, window time.Duration, forgets int64) (duplicate *variant, found Injection, stale bool) {
@@ -219,7 +220,7 @@ func (s *Entries) write(h Hash, v *variant, named string, window time.Duration, 
 		e.variants = e.first[:0]
 		s.set(h, e)
 	}
-	if duplicate = e.retry(named, v.Conversation, now, window); duplicate != nil && (!duplicate.observeOnly || v.observeOnly) {
+	if duplicate = e.retry(named, v.Conversation, now, window); duplicate != nil && (!duplicate.observeOnly || v.observeOnly) && (duplicate.Block.Text != "" || v.Block.Text == "") {
 		return duplicate, duplicate.Injection, stale
 	}
 	grown := v.size()

@@ -42,6 +42,7 @@ type Walk struct {
 	outline []Hash // of a thread, after each message
 
 	newest        *variant // to replay at the newest turn; nil = the turn is new here
+	retried       bool     // newest was sent within Config.ReplayWindow: this may be the same request again
 	written       *variant // added at the newest turn by Enter; nil = none
 	sent          *variant // what goes out at the newest turn
 	count, tokens int      // of blocks before the newest turn, with those that the upstream holds
@@ -153,6 +154,7 @@ func (s *Entries) walk(w *Walk, req *dialect.Request) {
 		w.newest = s.follow(w.Chain[req.Turn], req, req.Turn, conversation, w.Named, now, w.peek)
 	default:
 		w.newest = s.entries[w.Chain[req.Turn]].retry(w.Named, cmp.Or(w.Named, w.Known), now, cfg.ReplayWindow)
+		w.retried = w.newest != nil
 	}
 	if w.newest != nil {
 		add(req.Turn, w.newest)
@@ -199,8 +201,11 @@ func (w *Walk) aliasThread() {
 func tokensOf(b fence.Block) int { return (len(b.Text) + 1) / 2 }
 
 // IsNew reports whether nothing is replayed at the newest turn. An observed
-// turn stays new.
-func (w *Walk) IsNew() bool { return w.newest == nil || w.newest.observeOnly }
+// turn stays new, and so does one that is sent again and found nothing before:
+// what it asks for may have been told since.
+func (w *Walk) IsNew() bool {
+	return w.newest == nil || w.newest.observeOnly || w.retried && w.newest.Block.Text == ""
+}
 
 // Full reports whether the conversation carries as much as it may.
 func (w *Walk) Full() bool {
@@ -261,7 +266,8 @@ func (w *Walk) newestHash() Hash {
 // a memory of the scope was forgotten since the walk, in which case in must not
 // be inserted.
 func (w *Walk) Enter(in Injection, observeOnly bool) (duplicate *Injection, stale bool) {
-	if w.newest != nil && (!w.newest.observeOnly || observeOnly) {
+	foundNow := w.retried && w.newest.Block.Text == "" && in.Block.Text != ""
+	if w.newest != nil && (!w.newest.observeOnly || observeOnly) && !foundNow {
 		w.sent = w.newest
 		return nil, false
 	}
@@ -270,10 +276,10 @@ func (w *Walk) Enter(in Injection, observeOnly bool) (duplicate *Injection, stal
 		window = -1
 	}
 	v := &variant{Injection: in, observeOnly: observeOnly}
-	other, found, stale := w.entries.write(w.newestHash(), v, w.Named, window, w.forgets)
+	other, its, stale := w.entries.write(w.newestHash(), v, w.Named, window, w.forgets)
 	if other != nil {
 		w.sent = other
-		return &found, stale
+		return &its, stale
 	}
 	w.written, w.sent = v, v
 	return nil, stale
