@@ -105,6 +105,22 @@ func (s *selection) holdsKind(n int32) bool {
 	return known && holds.kin&s.q.kinds != 0
 }
 
+// onlyFigures reports whether the best turns have nothing of the query but
+// figures and names of times, while it is about something else: "what is 19 in
+// binary?"
+func (s *selection) onlyFigures(top []hit) bool {
+	if s.first || s.q.figures == 0 || s.q.content == 0 {
+		return false
+	}
+	for _, h := range top[:min(len(top), coverTurns)] {
+		holds, known := s.scratch.holdings(h.turn)
+		if all := holds.user | holds.kin | holds.assistant; !known || all&^s.q.figures != 0 {
+			return false
+		}
+	}
+	return true
+}
+
 // shortQuestion reports whether the user asks something in few words, which
 // alone tells a reader nothing.
 func (t *turn) shortQuestion() bool {

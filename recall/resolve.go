@@ -18,6 +18,7 @@ type resolvedQuery struct {
 	sure    float64        // the same with the gate's idf
 	project uint32         // hash of the project that the request belongs to, 0 if unknown
 	content uint32         // the concepts of content words, a bit each as in holdings
+	figures uint32         // those of figures and names of times, likewise
 	kinds   uint32         // the concepts with kinds of which the index knows things, a bit each as in holdings
 	speaker uint16         // the one speaker that the query names, 0 if none or several
 	vector  *likeness      // nil without embeddings
@@ -65,7 +66,8 @@ func (q *resolvedQuery) reset() {
 	q.Reset()
 	q.passes.reset()
 	q.terms, q.own, q.words, q.ids = q.terms[:0], q.own[:0], q.words[:0], q.ids[:0]
-	q.mass, q.sure, q.project, q.content, q.kinds, q.speaker, q.vector = 0, 0, 0, 0, 0, 0, nil
+	q.mass, q.sure, q.project, q.speaker, q.vector = 0, 0, 0, 0, nil
+	q.content, q.figures, q.kinds = 0, 0, 0
 	clear(q.filter[:])
 }
 
@@ -121,8 +123,10 @@ func (ix resolver) resolve(q *resolvedQuery, limit int, w *Weights) {
 		t := &q.terms[i]
 		q.mass += min(t.idf, rarest) * t.Weight
 		q.sure += t.sure * t.Weight
-		if t.Role&(query.IsLight|query.OfRequest) == 0 {
-			q.content |= 1 << min(i, 30)
+		if bit := uint32(1) << min(i, 30); query.IsDigit(t.Stem[0]) || text.IsTimeStem(t.Stem) {
+			q.figures |= bit
+		} else if t.Role&(query.IsLight|query.OfRequest) == 0 {
+			q.content |= bit
 		}
 		from := len(q.words)
 		q.words = append(q.words, t.words...)

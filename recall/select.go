@@ -69,6 +69,9 @@ func (s *selection) fill(ctx context.Context, r *ranking, gate float64) {
 	if !s.first {
 		s.res.Relevance = relevance(s.q, s.ix.matched(top, s.q, s.weights), held)
 	}
+	if gate > 0 && s.onlyFigures(top) {
+		s.res.Relevance = 0
+	}
 	vectorsOnly := false
 	if v := s.q.vector; v != nil && !s.first {
 		s.res.Relevance, vectorsOnly = v.relevance(s.q, top, s.gate)
