@@ -246,6 +246,9 @@ func (ix ranker) bar(q *resolvedQuery, gate float64) float64 {
 	if q.Remark {
 		return remarkBar * gate
 	}
+	if q.AsksToKnow() && slices.ContainsFunc(q.Terms, func(t query.Term) bool { return t.Role&query.OfArea != 0 }) {
+		return gate // limits of the area, to which its words are related, say nothing
+	}
 	share := 1.0
 	switch q.Personal {
 	case query.PersonalQuestion:

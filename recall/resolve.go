@@ -134,7 +134,7 @@ func (ix resolver) resolve(q *resolvedQuery, limit int, w *Weights) {
 			q.words = ix.translate(q.words, t, q, languages)
 		}
 		var kin []query.RelatedTerm
-		if t.Role&query.HasRelated != 0 && !(t.Role&query.OfArea != 0 && q.AsksToKnow()) { // of things that a person did, limits say nothing
+		if t.Role&query.HasRelated != 0 {
 			kin = query.Related(t.Stem, language)
 		}
 		for _, r := range kin {
@@ -154,6 +154,9 @@ func (ix resolver) resolve(q *resolvedQuery, limit int, w *Weights) {
 				continue
 			}
 			gate := relatedGate * min(1, idf(n+unseen, df)/t.sure)
+			if t.Role&query.OfArea != 0 && q.AsksToKnow() { // "what did I cook?" is not about allergies
+				gate = share
+			}
 			if r.How == query.KindOf {
 				q.kinds |= 1 << min(i, 30)
 			}
