@@ -18,7 +18,9 @@ const (
 	// docs/recall-figures.md has the measurements.
 	floorShare = 0.25
 	// smallFloor is that of a store of a few turns, where every word is rare.
-	smallFloor = 0.45
+	smallFloor = 0.5
+	// newerFloor is that of newer turns than the best with a word of the query.
+	newerFloor = 0.35
 	// kindFloor is that of turns with a thing of a kind that a personal question
 	// asks for: "who is in my family?"
 	kindFloor = 0.2
@@ -59,7 +61,7 @@ func (s *selection) floors(score float64, best int32) floors {
 		f.kind = kindFloor * score
 	}
 	if !s.unsure && !s.q.Command {
-		f.newer = floorShare * score
+		f.newer = newerFloor * score
 	}
 	f.least = min(f.usual, f.kind, f.newer)
 	return f

@@ -62,7 +62,7 @@ func (q *Query) OnlyTime(now time.Time) bool {
 			}
 		}
 	}
-	if !asksAboutPast(q.Lower) {
+	if today := text.DayOf(now.UTC()); !asksAboutPast(q.Lower) && (!hasSayingVerb(q.Lower) || slices.ContainsFunc(q.Dates, func(d text.Days) bool { return d.To > today })) {
 		return false
 	}
 	own := 0
