@@ -35,7 +35,7 @@ import (
 // blobVersion changes with the format of blobs and records, and with what
 // analysis makes of a text, because an index of an older build would not match
 // the queries of this one. A test compares it with the analysis of a fixture.
-const blobVersion = 8
+const blobVersion = 9
 
 const (
 	blobMagic  = "RRIX"

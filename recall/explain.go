@@ -28,6 +28,7 @@ const (
 	PartTimeAnswer   = "timeAnswer"
 	PartNumberAnswer = "numberAnswer"
 	PartNameAnswer   = "nameAnswer"
+	PartUpdate       = "update"     // it changes what the next memory says: the only part
 	PartConstraint   = "constraint" // it is a constraint, shown whatever its words: the only part
 )
 

@@ -403,6 +403,7 @@ type taken struct {
 	// for the query.
 	answers    bool
 	constraint bool // it is a constraint, shown whatever its words
+	updates    bool // it changes what the next one says
 }
 
 // duplicate reports whether a passage says the same as one that was taken

@@ -53,6 +53,7 @@ type scratch struct {
 	text        []byte  // of the result
 	matches     []match // in the current text
 	alike       termTable
+	read        []readStatement // for updates
 }
 
 // cell holds what is known about a candidate. It takes 40 bytes in one place;
@@ -200,7 +201,7 @@ func (s *scratch) grow(ix *index) {
 // clear forgets the candidates, and the records that taken refers to.
 func (s *scratch) clear() {
 	clear(s.taken)
-	s.hits, s.taken = s.hits[:0], s.taken[:0]
+	s.hits, s.taken, s.read = s.hits[:0], s.taken[:0], s.read[:0]
 	if cap(s.alike.slots) > keptTerms {
 		s.alike.slots = nil
 	}

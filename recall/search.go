@@ -163,7 +163,7 @@ func (e *searcher) rankAndSelect(ctx context.Context, ix *index, q *resolvedQuer
 	if len(top.hits) > 0 || len(constraints) > 0 {
 		sel := selection{
 			ix: ranker{ix}, scope: req.Scope, q: q, filter: f, topK: topK, into: req.Into, gate: e.cfg.Gate, weights: w,
-			explain: req.tells(), maxCut: req.maxCut(topK), lines: req.Lines, first: known, screen: req.Screen, res: res, scratch: s, hits: s.hits[:0], taken: s.taken[:0],
+			words: e.analyzer, explain: req.tells(), maxCut: req.maxCut(topK), lines: req.Lines, first: known, screen: req.Screen, res: res, scratch: s, hits: s.hits[:0], taken: s.taken[:0],
 		}
 		if sel.budget = bytesPerToken * req.BudgetTokens; sel.budget <= 0 {
 			sel.budget = bytesPerToken * e.cfg.BudgetTokens
@@ -177,12 +177,17 @@ func (e *searcher) rankAndSelect(ctx context.Context, ix *index, q *resolvedQuer
 		if len(top.hits) > 0 {
 			sel.fill(ctx, &top, gate)
 		}
+		if !req.NoGate {
+			sel.update()
+		}
 		sel.fit()
 		sel.finish()
 		s.hits, s.taken, res = sel.hits, sel.taken, sel.res
 		for i := range res.Memories {
 			switch {
 			case !req.Explain || known:
+			case sel.taken[i].updates:
+				res.Memories[i].Parts = []Part{{Name: PartUpdate, Value: sel.hits[i].score}}
 			case sel.taken[i].constraint:
 				res.Memories[i].Parts = []Part{{Name: PartConstraint, Value: sel.hits[i].score}}
 			default:

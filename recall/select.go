@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/remora-proxy/remora/storage"
+	"github.com/remora-proxy/remora/text"
 )
 
 // candidatesPerMemory is how many turns are considered for every memory asked
@@ -38,6 +39,7 @@ type selection struct {
 	gated   bool                // leave out what is not worth a line
 	unsure  bool                // only a lower bar than the gate was reached
 	first   bool                // no words were searched for: the first passage of a turn is shown
+	words   *text.Analyzer
 	res     Result
 	scratch *scratch
 	hits    []hit   // of res.Memories

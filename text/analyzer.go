@@ -58,6 +58,7 @@ const (
 	HasPreference // the speaker states a preference or a standing order
 	HasQuestion   // a sentence ends in a question mark
 	orderBit      // of a word only: at the start of a sentence it begins a standing order
+	StatesChange  // a word may say that something has become different: see Cue
 )
 
 // Traits of a word that become a text's only in the right place.
@@ -226,6 +227,9 @@ func (r *reader) readCharacters(text string, from, end int) {
 	for from < end {
 		_, n := utf8.DecodeRuneInString(text[from:end])
 		c := text[from : from+n]
+		if r.out.Traits&StatesChange == 0 && cueOfRun(text[from:])&mayChange != 0 {
+			r.out.Traits |= StatesChange
+		}
 		if !particles[c] {
 			r.addTerm(c)
 		}

@@ -15,6 +15,7 @@ type word struct {
 	numbers []uint32 // of terms, by an analyzer that numbers them
 	traits  Traits
 	hints   timeHints
+	cue     Cue
 }
 
 // word returns what is known of a word: from one of its two places in the
@@ -56,7 +57,10 @@ func (a *Analyzer) word(l Language, w string) *word {
 func readWord(l Language, w string) (known word) {
 	lower := strings.ReplaceAll(strings.ToLower(w), "’", "'")
 	english := englishWords()[lower]
-	known.traits, known.hints = english.traits, readTimeHints(lower)
+	known.traits, known.hints, known.cue = english.traits, readTimeHints(lower), cueOf(l, lower)
+	if known.cue&mayChange != 0 {
+		known.traits |= StatesChange
+	}
 	if isYear(lower) {
 		known.traits |= HasTime
 	}
