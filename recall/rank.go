@@ -54,6 +54,7 @@ type scratch struct {
 	matches     []match // in the current text
 	alike       termTable
 	read        []readStatement // for updates
+	newer       []newer         // the same
 }
 
 // cell holds what is known about a candidate. It takes 40 bytes in one place;

@@ -2,6 +2,7 @@ package recall
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"github.com/remora-proxy/remora/recall/query"
@@ -19,23 +20,32 @@ import (
 
 const (
 	// maxUpdateTerms limits the terms of a passage whose postings are read, its
-	// rarest; maxUpdateTurns how many turns a term may have, and
-	// maxUpdatePostings the postings that are read for one request. Beyond
-	// them, older statements stay unmarked.
+	// rarest, and maxUpdatePostings the postings that are read for one request.
+	// Beyond them, older statements stay unmarked.
 	maxUpdateTerms    = 4
-	maxUpdateTurns    = 512
 	maxUpdatePostings = 4096
 	// maxUpdates limits the statements that are read for one passage,
 	// maxUpdateReads those for one request, and maxNewer those among which they
 	// are chosen, the newest.
-	maxUpdates     = 4
-	maxUpdateReads = 32
+	maxUpdates     = 3
+	maxUpdateReads = 24
 	maxNewer       = 64
+	// maxSoleTerms is the maximum length of a statement that shares one term.
+	maxSoleTerms = 16
+	// minOverlap is the share of the shorter statement's terms that both must
+	// have. It is half of what decides, as a passage may have other sentences.
+	minOverlap = 0.15
 	// maxClassTurns is how many of the newest turns are looked at for a
 	// statement of the same class, and maxClassTerms the maximum length of such
 	// statements.
 	maxClassTurns = 1024
 	maxClassTerms = 24
+	// maxStandingTerms is the maximum length of a statement of no class that
+	// may be one: "I'm at Meta now".
+	maxStandingTerms = 3
+	// rareTerm is the share of the idf of an unknown term that a term must have
+	// for its postings to be read.
+	rareTerm = 0.55
 )
 
 // updater finds what changes the statements that were taken.
@@ -48,6 +58,7 @@ type updater struct {
 // newer is a turn that may change a statement.
 type newer struct {
 	turn   int32
+	shared int // terms that it shares
 	weight float64
 }
 
@@ -65,7 +76,12 @@ func (s *selection) update() {
 	u := updater{selection: s, usual: s.ix.usualLanguage(), postings: maxUpdatePostings}
 	for i := 0; i < len(s.taken); i++ {
 		if u.isStatement(&s.taken[i]) {
-			i = u.update(i)
+			i = u.update(i, u.sharing(s.taken[i].mem))
+		}
+	}
+	for i := 0; i < len(s.taken); i++ { // afterwards, since it may read many
+		if u.isStatement(&s.taken[i]) {
+			i = u.update(i, u.ofClass(s.taken[i].mem))
 		}
 	}
 }
@@ -76,30 +92,20 @@ func (u *updater) isStatement(t *taken) bool {
 	return !t.assistant && n.flags&turnResource == 0 && !n.shortQuestion()
 }
 
-// update takes what changes the statement at i, and returns where that
-// statement is then.
-func (u *updater) update(i int) int {
-	o := u.taken[i].mem
-	var space [maxNewer]newer
-	found := u.sharing(o, space[:0])
-	var old *updates.Statement
-	if t := &u.ix.turns[u.ix.mems[o].turn]; t.userLen <= maxClassTerms {
-		if old = u.read(o); old != nil && old.Class() != 0 {
-			found = u.ofClass(t, found)
-		}
-	}
+// update takes the newest of the turns found that changes the statement at i,
+// and returns where that statement is then.
+func (u *updater) update(i int, found []newer) int {
 	if len(found) == 0 {
 		return i
 	}
-	if old == nil {
-		if old = u.read(o); old == nil {
-			return i
-		}
-	}
+	var old *updates.Statement
 	best := int32(-1)
 	for _, f := range found {
-		if p := u.said(f.turn); p >= 0 && (best < 0 || u.ix.turns[f.turn].time > u.ix.turns[u.ix.mems[best].turn].time) {
-			if n := u.read(p); n != nil && n.Updates(old, u.weigh) {
+		if p := u.said(f.turn); p >= 0 && (f.shared == 0 || u.overlap(u.taken[i].mem, p)) && (best < 0 || u.ix.turns[f.turn].time > u.ix.turns[u.ix.mems[best].turn].time) {
+			if old == nil {
+				old = u.read(u.taken[i].mem)
+			}
+			if n := u.read(p); n != nil && old != nil && n.Updates(old, u.weigh) {
 				best = p
 			}
 		}
@@ -121,24 +127,27 @@ func (u *updater) update(i int) int {
 	return i
 }
 
-// sharing appends the newer turns that say that something has changed and share
-// rare terms with passage o, those with most first.
-func (u *updater) sharing(o int32, found []newer) []newer {
-	at := u.ix.turns[u.ix.mems[o].turn].time
+// sharing returns the newer turns that say that something has changed and share
+// rare terms with passage o, those with most first. They are valid until the
+// next search.
+func (u *updater) sharing(o int32) []newer {
+	found := u.scratch.newer[:0]
+	of := &u.ix.turns[u.ix.mems[o].turn]
+	at, by := of.time, of.speaker
 	var terms [maxUpdateTerms]uint32
-	n := 0
+	n, rare := 0, u.rare()
 	packed := u.ix.head(o).packed
 	for at := 0; at < len(packed); {
 		var id uint32
 		if id, at = nextTerm(packed, at); text.IsMark(id) || slices.Contains(terms[:n], id) {
 			continue
 		}
-		df := u.ix.posts[id].df
-		if df < 2 || df > maxUpdateTurns || query.IsDigit(u.ix.terms.raw(id)[0]) {
+		df := u.ix.posts[id].documents() // a fact repeats what its turn says
+		if df < 2 || df > rare || query.IsDigit(u.ix.terms.raw(id)[0]) {
 			continue
 		}
 		k := n
-		for k > 0 && u.ix.posts[terms[k-1]].df > df {
+		for k > 0 && u.ix.posts[terms[k-1]].documents() > df {
 			k--
 		}
 		if k < maxUpdateTerms {
@@ -158,36 +167,54 @@ func (u *updater) sharing(o int32, found []newer) []newer {
 			buf, now, tf = next(buf, now)
 			turn := int32(now - 1)
 			t := &u.ix.turns[turn]
-			if tf.tell() == 0 || t.time <= at || t.traits&text.StatesChange == 0 || t.flags&(turnDead|turnResource) != 0 {
+			if tf.tell() == 0 || t.time <= at || t.traits&text.StatesChange == 0 || t.flags&(turnDead|turnResource) != 0 || t.speaker != by {
 				continue
 			}
 			if k := slices.IndexFunc(found, func(f newer) bool { return f.turn == turn }); k >= 0 {
 				found[k].weight += weight
+				found[k].shared++
 			} else {
 				if len(found) == maxNewer { // the first is the oldest
 					found = found[:copy(found, found[1:])]
 				}
-				found = append(found, newer{turn, weight})
+				found = append(found, newer{turn, 1, weight})
 			}
 		}
 	}
+	found = slices.DeleteFunc(found, func(f newer) bool { return f.shared < 2 && u.ix.turns[f.turn].userLen > maxSoleTerms })
 	slices.SortFunc(found, func(a, b newer) int {
 		return cmp.Or(cmp.Compare(b.weight, a.weight), cmp.Compare(b.turn, a.turn))
 	})
+	u.scratch.newer = found
 	return found[:min(len(found), maxUpdates)]
 }
 
-// ofClass appends the newest turns after t that say in a few words that
-// something has changed.
-func (u *updater) ofClass(t *turn, found []newer) []newer {
+// rare returns how many turns a rare term may have at most.
+func (u *updater) rare() float64 {
+	all := float64(u.ix.live) + unseen
+	return all / math.Pow(all/1.5, rareTerm)
+}
+
+// ofClass returns the newest turns that say in a few words that something has
+// changed, if passage o is of a class of which later statements change earlier
+// ones without a word in common. They are valid until the next search.
+func (u *updater) ofClass(o int32) []newer {
+	t := &u.ix.turns[u.ix.mems[o].turn]
+	if t.userLen > maxClassTerms || t.traits&text.StatesClass == 0 {
+		return nil
+	}
+	if old := u.read(o); old == nil || old.Class() == 0 {
+		return nil
+	}
+	found := u.scratch.newer[:0]
 	n := int32(len(u.ix.turns)) - 1
 	for limit := n - maxClassTurns; n >= 0 && n > limit && len(found) < maxUpdateReads; n-- {
 		of := &u.ix.turns[n]
-		if of.time > t.time && of.traits&text.StatesChange != 0 && of.flags&(turnDead|turnResource) == 0 && of.userLen <= maxClassTerms &&
-			!slices.ContainsFunc(found, func(f newer) bool { return f.turn == n }) {
+		if of.time > t.time && of.traits&text.StatesChange != 0 && (of.traits&text.StatesClass != 0 || of.userLen <= maxStandingTerms) && of.flags&(turnDead|turnResource) == 0 && of.userLen <= maxClassTerms && of.speaker == t.speaker {
 			found = append(found, newer{turn: n})
 		}
 	}
+	u.scratch.newer = found
 	return found
 }
 
@@ -204,6 +231,15 @@ func (u *updater) said(n int32) int32 {
 		}
 	}
 	return -1
+}
+
+// overlap reports whether two passages have enough terms in common to be read.
+func (u *updater) overlap(o, n int32) bool {
+	both, a, b := &u.scratch.alike, u.ix.head(o).packed, u.ix.head(n).packed
+	both.clear(len(a) + len(b)) // a term takes at least one byte
+	ofA, _ := both.add(a, 1)
+	ofB, same := both.add(b, 2)
+	return float64(same) >= minOverlap*float64(min(ofA, ofB))
 }
 
 func (u *updater) takenAt(mem int32) int {
@@ -247,7 +283,7 @@ func (u *updater) weigh(term string) float64 {
 
 // takeBefore takes passage p before the one at i, or moves it there, and
 // returns where the latter is then. If there is no room p replaces the last
-// memory, or the one at i.
+// memory, but not the one at i.
 func (u *updater) takeBefore(p int32, i int) int {
 	j := u.takenAt(p)
 	if j >= 0 && j < i {

@@ -59,6 +59,10 @@ const (
 	HasQuestion   // a sentence ends in a question mark
 	orderBit      // of a word only: at the start of a sentence it begins a standing order
 	StatesChange  // a word may say that something has become different: see Cue
+
+	// StatesClass means that a word tells of a class of statements, such as
+	// where somebody lives. A word has orderBit instead.
+	StatesClass = orderBit
 )
 
 // Traits of a word that become a text's only in the right place.
@@ -67,6 +71,10 @@ const needPlace = HasPreference | orderBit
 // preferenceReach is how many words after the "I" that it belongs to a word
 // such as "prefer" may come.
 const preferenceReach = 3
+
+// cueReach is how many words a negation and what ends it may be apart: "no
+// longer", "ne boit plus".
+const cueReach = 4
 
 // The marks end sentences in a list of terms. No term equals one.
 const (
@@ -128,7 +136,7 @@ func (a *Analyzer) Analyze(text string, usual Language, out *Analysis) {
 		out.ASCII = IsASCII(text)
 	}
 	out.Language = detect(text, out.ASCII, usual)
-	r := reader{a: a, out: out, language: out.Language, clauseStart: true, sinceSelf: preferenceReach + 1}
+	r := reader{a: a, out: out, language: out.Language, clauseStart: true, sinceSelf: preferenceReach + 1, sinceNot: cueReach + 1, sinceMore: cueReach + 1}
 	if r.language == Unknown {
 		r.language = usual
 	}
@@ -142,6 +150,8 @@ type reader struct {
 	language    Language
 	clauseStart bool   // at the start of a sentence or after a comma, where a capital letter reveals nothing
 	sinceSelf   int    // words since the speaker named themselves
+	sinceNot    int    // words since a negation
+	sinceMore   int    // words since one that ends what is negated
 	last        string // the character before, in scripts without spaces
 	lastEnd     int
 }
@@ -204,6 +214,7 @@ func (r *reader) readWord(text string, from, end int, first rune) {
 	if known.traits&HasPreference != 0 && r.sinceSelf <= preferenceReach || known.traits&orderBit != 0 && r.clauseStart && r.sentenceOpens() {
 		r.out.Traits |= HasPreference
 	}
+	r.readCue(known, text[end:])
 	if r.out.hints |= known.hints; known.hints&hintYear != 0 && end < len(text) && (text[end] == '-' || text[end] == '/') {
 		r.out.hints |= hintISO
 	}
@@ -221,14 +232,41 @@ func (r *reader) readWord(text string, from, end int, first rune) {
 	r.clauseStart = r.clauseStart && (w == "Please" || w == "please")
 }
 
+// readCue notes whether a word, or the phrase that it begins, may say that
+// something has changed.
+func (r *reader) readCue(known *word, rest string) {
+	r.sinceNot++
+	r.sinceMore++
+	if known.cue&statesClass != 0 {
+		r.out.Traits |= StatesClass
+	}
+	if r.out.Traits&StatesChange != 0 {
+		return
+	}
+	if known.cue&CueMore != 0 {
+		r.sinceMore = 0
+	}
+	if known.cue&CueNot != 0 {
+		r.sinceNot = 0
+	}
+	if known.cue&(CueMore|CueNot) != 0 && max(r.sinceNot, r.sinceMore) <= cueReach || known.phrases != nil && cueOfPhrases(*known.phrases, rest)&mayChange != 0 {
+		r.out.Traits |= StatesChange
+	}
+}
+
 // readCharacters reads characters of a script without spaces: each is a term,
 // and so is each pair of neighbours.
 func (r *reader) readCharacters(text string, from, end int) {
 	for from < end {
 		_, n := utf8.DecodeRuneInString(text[from:end])
 		c := text[from : from+n]
-		if r.out.Traits&StatesChange == 0 && cueOfRun(text[from:])&mayChange != 0 {
-			r.out.Traits |= StatesChange
+		if cue := cueOfRun(text[from:]); cue != 0 {
+			if cue&mayChange != 0 {
+				r.out.Traits |= StatesChange
+			}
+			if cue&statesClass != 0 {
+				r.out.Traits |= StatesClass
+			}
 		}
 		if !particles[c] {
 			r.addTerm(c)

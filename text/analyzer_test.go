@@ -54,9 +54,6 @@ func TestPreferencesInText(t *testing.T) {
 		if got := a.Traits&HasPreference != 0; got != want {
 			t.Errorf("%q: got %t, want %t", text, got, want)
 		}
-		if a.Traits&orderBit != 0 {
-			t.Errorf("%q: the text has the trait of a word", text)
-		}
 	}
 }
 
@@ -116,10 +113,44 @@ func TestCachedWords(t *testing.T) {
 			for range 2 {
 				got, want := *a.word(l, w), readWord(l, w)
 				want.hash = got.hash
-				if diff := cmp.Diff(want, got, cmp.AllowUnexported(word{})); diff != "" {
+				if diff := cmp.Diff(want, got, cmp.AllowUnexported(cuePhraseEntry{}, word{})); diff != "" {
 					t.Errorf("%s in language %d (-read +cached):\n%s", w, l, diff)
 				}
 			}
+		}
+	}
+}
+
+// What may change an earlier statement is marked, and so are statements of a
+// class; words that begin a standing order are neither.
+func TestChangesInText(t *testing.T) {
+	for text, want := range map[string]Traits{
+		"Never sing at night!":                 0,
+		"I sing every night":                   0,
+		"the concert is postponed to Friday":   StatesChange,
+		"the concert is now on Friday":         StatesChange,
+		"we put the quince up to 4.60":         StatesChange,
+		"I no longer sing":                     StatesChange,
+		"I don't sing anymore":                 StatesChange,
+		"I'm not flying to Lisbon after all":   StatesChange,
+		"Je ne bois plus de café":              StatesChange,
+		"Ich esse kein Brot mehr":              StatesChange,
+		"Я больше не пью кофе":                 StatesChange,
+		"家长会推迟到5月15日了":                         StatesChange,
+		"会議は6月10日に変更になりました":                    StatesChange,
+		"워크숍이 연기됐어요":                           StatesChange,
+		"تم تأجيل الندوة":                      StatesChange,
+		"परीक्षा अब 12 मार्च को है":            StatesChange,
+		"I live in Leeds":                      StatesClass,
+		"I moved to Leeds":                     StatesClass | StatesChange,
+		"我住在广州":                                StatesClass,
+		"Ich bin nach Erfurt umgezogen":        StatesClass | StatesChange,
+		"The gum is in the box of the library": 0,
+	} {
+		var a Analysis
+		NewAnalyzer(16).Analyze(text, English, &a)
+		if got := a.Traits & (StatesChange | StatesClass); got != want {
+			t.Errorf("%q: got %b, want %b", text, got, want)
 		}
 	}
 }

@@ -20,7 +20,9 @@ type Cue uint32
 // The kinds of cues, in the order of cueNames.
 const (
 	CueChange  Cue = 1 << iota // it has become different: "moved", "now"
+	CueFresh                   // it may have become different: "new", "later"
 	CueEnd                     // it is over: "quit", "instead of"
+	CueInstead                 // the same of what follows: "instead of"
 	CueLeave                   // the same of a name: "left Google", not "left the keys"
 	CueMore                    // ends what is negated near it: "no longer"
 	CueNot                     // negates
@@ -41,9 +43,6 @@ const (
 	CueVeg                     // eats no meat
 	CueMeat                    // meat
 	CueEat                     // eats
-	CueAgain                   // as it was before
-	cuePhrase                  // a phrase begins with the word
-	cueBits    = iota
 
 	cueShift  = 24
 	cueMonths = 1 << 5
@@ -52,9 +51,12 @@ const (
 )
 
 // mayChange are the cues of statements that may change earlier ones.
-const mayChange = CueChange | CueEnd | CueLeave | CueTurned | CueName | CueSingle | CuePartner | CueApart | CueVeg | CueMeat
+const mayChange = CueChange | CueFresh | CueEnd | CueInstead | CueLeave | CueTurned | CueName | CueSingle | CuePartner | CueApart | CueVeg | CueMeat
 
-var cueNames = strings.Fields("change end leave more not past maybe also self kin at home work age turned name single partner apart veg meat eat again")
+// statesClass are the cues of classes of which one statement holds at a time.
+const statesClass = CueHome | CueWork | CueAge | CueTurned | CueName | CueSingle | CuePartner | CueApart | CueVeg | CueMeat
+
+var cueNames = strings.Fields("change fresh end instead leave more not past maybe also self kin at home work age turned name single partner apart veg meat eat")
 
 // Month returns the number of the month that the word names, or 0.
 func (c Cue) Month() int { return c.number(cueMonths) }
@@ -81,7 +83,7 @@ type cueTable struct {
 	of       [NumLanguages]map[string]Cue // words that count in one language only
 	prefixes map[string][]cueEntry        // by their first three letters
 	runs     map[rune][]cueEntry          // in scripts without spaces, by their first character
-	phrases  map[string][]cuePhraseEntry  // by their first word
+	phrases  map[string]*[]cuePhraseEntry // by their first word
 }
 
 type cueEntry struct {
@@ -104,7 +106,7 @@ var languageCodes = map[string]Language{
 }
 
 var cues = sync.OnceValue(func() *cueTable {
-	t := &cueTable{exact: map[string]Cue{}, prefixes: map[string][]cueEntry{}, runs: map[rune][]cueEntry{}, phrases: map[string][]cuePhraseEntry{}}
+	t := &cueTable{exact: map[string]Cue{}, prefixes: map[string][]cueEntry{}, runs: map[rune][]cueEntry{}, phrases: map[string]*[]cuePhraseEntry{}}
 	for line := range strings.Lines(cuesText) {
 		kind, list, ok := strings.Cut(line, ":")
 		if !ok || strings.HasPrefix(kind, "#") {
@@ -156,8 +158,12 @@ func (t *cueTable) add(words map[string]Cue, w string, cue Cue) {
 		t.prefixes[firstLetters(w)] = append(t.prefixes[firstLetters(w)], cueEntry{w, cue})
 	case strings.Contains(w, "_"):
 		parts := strings.Split(w, "_")
-		t.exact[parts[0]] |= cuePhrase
-		t.phrases[parts[0]] = append(t.phrases[parts[0]], cuePhraseEntry{parts[1:], cue})
+		list := t.phrases[parts[0]]
+		if list == nil {
+			list = new([]cuePhraseEntry)
+			t.phrases[parts[0]] = list
+		}
+		*list = append(*list, cuePhraseEntry{parts[1:], cue})
 	case cue>>cueShift == 0:
 		words[w] |= cue
 	case words[w]>>cueShift == 0: // a word has one number
@@ -178,7 +184,7 @@ func firstLetters(w string) string {
 }
 
 // cueOf returns the cues of a word that is no part of a script without spaces.
-func cueOf(l Language, w string) Cue {
+func cueOf(l Language, w string) (Cue, *[]cuePhraseEntry) {
 	t := cues()
 	var space [MaxWord]byte
 	folded := AppendFolded(space[:0], w)
@@ -187,13 +193,13 @@ func cueOf(l Language, w string) Cue {
 		if c != '\'' {
 			continue
 		}
-		cue |= t.cue(l, string(folded[:i])) &^ cuePhrase
+		cue |= t.cue(l, string(folded[:i]))
 		if i+1 < len(folded) && i <= 2 { // l'appuntamento, j'habite
-			cue |= t.cue(l, string(folded[i+1:])) &^ cuePhrase
+			cue |= t.cue(l, string(folded[i+1:]))
 		}
 		break
 	}
-	return cue
+	return cue, t.phrases[string(folded)]
 }
 
 func (t *cueTable) cue(l Language, w string) (cue Cue) {
@@ -273,7 +279,6 @@ func (a *Analyzer) Tokens(s string, usual Language, out []Token) (string, Langua
 	if l == Unknown {
 		l = usual
 	}
-	from := len(out)
 	if ascii {
 		for at, end := 0, 0; at < len(s); at = end {
 			end = at + asciiWord(s[at:])
@@ -286,7 +291,6 @@ func (a *Analyzer) Tokens(s string, usual Language, out []Token) (string, Langua
 			out = a.appendToken(out, s, it.Start(), it.End(), l)
 		}
 	}
-	findPhrases(s, out[from:])
 	return s, l, out
 }
 
@@ -319,49 +323,82 @@ func (a *Analyzer) appendToken(out []Token, s string, from, end int, l Language)
 	default:
 		known := a.word(l, w)
 		t.Cue, t.Terms = known.cue, known.terms
+		if known.phrases != nil {
+			t.Cue = joinCues(t.Cue, cueOfPhrases(*known.phrases, s[end:]))
+		}
 	}
 	return append(out, t)
 }
 
-// findPhrases gives the first words of phrases their cues.
-func findPhrases(s string, tokens []Token) {
-	for i := range tokens {
-		t := &tokens[i]
-		if t.Cue&cuePhrase == 0 {
-			continue
+// cueOfPhrases returns the cues of the phrases that rest continues.
+func cueOfPhrases(phrases []cuePhraseEntry, rest string) (cue Cue) {
+	for i := range phrases {
+		if p := &phrases[i]; continuesPhrase(rest, p.words) {
+			cue = joinCues(cue, p.cue)
 		}
-		var space [MaxWord]byte
-		for _, p := range cues().phrases[string(AppendFolded(space[:0], s[t.From:t.To]))] {
-			if followsPhrase(s, tokens[i+1:], p.words) {
-				t.Cue = joinCues(t.Cue, p.cue)
-			}
-		}
-		t.Cue &^= cuePhrase
 	}
+	return cue
 }
 
-// followsPhrase reports whether tokens begin with the rest of a phrase.
-func followsPhrase(s string, tokens []Token, rest []string) bool {
-	at, gap := 0, 0
+// continuesPhrase reports whether s begins with the rest of a phrase, in the
+// same clause.
+func continuesPhrase(s string, rest []string) bool {
+	gap := 0
 	for _, w := range rest {
 		if w == "" {
-			gap = maxCueGap
+			gap, s = maxCueGap, strings.TrimPrefix(s, ",") // "Sorry, I said ..."
 			continue
 		}
-		for ; ; at, gap = at+1, gap-1 {
-			if at == len(tokens) || tokens[at].Kind > CharacterToken {
+		for {
+			var said string
+			if said, s = wordAfterBlank(s); said == "" {
 				return false
 			}
-			var space [MaxWord]byte
-			if string(AppendFolded(space[:0], s[tokens[at].From:tokens[at].To])) == w {
-				at++
+			if equalsFolded(said, w) {
 				break
 			}
-			if gap == 0 {
+			if gap--; gap < 0 {
 				return false
 			}
 		}
 		gap = 0
 	}
 	return true
+}
+
+// wordAfterBlank returns the word that follows a blank and what follows it, or
+// "" if something else comes first.
+func wordAfterBlank(s string) (w, rest string) {
+	if s == "" || s[0] != ' ' {
+		return "", ""
+	}
+	for s = s[1:]; s != "" && s[0] == ' '; {
+		s = s[1:]
+	}
+	for i := 0; i < len(s); i++ {
+		if c := s[i]; c < utf8.RuneSelf && asciiClasses[c] > classJoiner && c != '\'' {
+			return s[:i], s[i:]
+		}
+	}
+	return s, ""
+}
+
+// equalsFolded reports whether a word is equal to a folded one.
+func equalsFolded(w, folded string) bool {
+	var space [MaxWord]byte
+	if len(w) > len(space) {
+		return false
+	}
+	if IsASCII(w) {
+		if len(w) != len(folded) {
+			return false
+		}
+		for i := range len(w) {
+			if lower(w[i]) != folded[i] {
+				return false
+			}
+		}
+		return true
+	}
+	return string(AppendFolded(space[:0], w)) == folded
 }

@@ -16,6 +16,7 @@ type word struct {
 	traits  Traits
 	hints   timeHints
 	cue     Cue
+	phrases *[]cuePhraseEntry // that begin with the word, or nil
 }
 
 // word returns what is known of a word: from one of its two places in the
@@ -57,7 +58,8 @@ func (a *Analyzer) word(l Language, w string) *word {
 func readWord(l Language, w string) (known word) {
 	lower := strings.ReplaceAll(strings.ToLower(w), "’", "'")
 	english := englishWords()[lower]
-	known.traits, known.hints, known.cue = english.traits, readTimeHints(lower), cueOf(l, lower)
+	known.traits, known.hints = english.traits, readTimeHints(lower)
+	known.cue, known.phrases = cueOf(l, lower)
 	if known.cue&mayChange != 0 {
 		known.traits |= StatesChange
 	}

@@ -44,6 +44,7 @@ type sentence struct {
 	ends                  bool     // some word ends what it names
 	asks                  bool
 	sure                  bool // a word of change is not negated
+	may                   bool // the same, or a word that may be one
 }
 
 type span struct{ from, to int }
@@ -133,17 +134,25 @@ func (s *Statement) readSentence(from, to int) {
 			clause++
 			continue
 		}
-		out.cues |= t.Cue
+		if out.cues |= t.Cue; i == from && t.Cue&text.CueAlso != 0 { // "also, we moved ..."
+			out.cues &^= text.CueAlso
+		}
 		negated := t.Cue&(text.CueChange|text.CueMore) != 0 && s.near(i, from, to, text.CueNot)
 		if t.Cue&text.CueMore != 0 && negated {
 			out.ends = true
 			t.Cue |= text.CueEnd
 		}
-		if t.Cue&text.CueEnd != 0 || t.Cue&text.CueLeave != 0 {
+		if t.Cue&ending != 0 {
 			out.ends = true
 		}
-		if t.Cue&text.CueChange != 0 && (t.Cue&text.CueEnd != 0 || !s.negates(i, from)) {
-			out.sure = true
+		if t.Cue&text.CueChange != 0 && i > from && len(s.tokens[i-1].Terms) > 0 && spans[s.tokens[i-1].Terms[0]] { // "for four weeks now"
+			t.Cue &^= text.CueChange
+		}
+		if t.Cue&text.CueChange != 0 && (t.Cue&ending != 0 || !s.negates(i, from)) {
+			out.sure, out.may = true, true
+		}
+		if t.Cue&text.CueFresh != 0 && !s.negates(i, from) {
+			out.may = true
 		}
 		if n := s.readValue(i, from, to, clause); n > 0 {
 			for range n - 1 {
@@ -162,6 +171,10 @@ func (s *Statement) readSentence(from, to int) {
 	out.terms.to, out.values.to = len(s.terms), len(s.values)
 	s.sentences = append(s.sentences, out)
 }
+
+// spans are units of time: a thing that has been so for some of them has not
+// become different.
+var spans = text.WordSet("minut hour day week month year while")
 
 // negates reports whether a negation stands right before token i.
 func (s *Statement) negates(i, from int) bool {
@@ -190,8 +203,11 @@ func (s *Statement) near(i, from, to int, cue text.Cue) bool {
 }
 
 // notSubject are the cues of words that don't tell what a sentence is about.
-const notSubject = text.CueChange | text.CueEnd | text.CueLeave | text.CueMore | text.CueNot | text.CuePast | text.CueMaybe | text.CueAlso |
-	text.CueSelf | text.CueAt | text.CueAgain
+const notSubject = text.CueChange | text.CueFresh | text.CueEnd | text.CueInstead | text.CueLeave | text.CueMore | text.CueNot | text.CuePast | text.CueMaybe | text.CueAlso |
+	text.CueSelf | text.CueAt
+
+// ending are the cues of words that end something.
+const ending = text.CueEnd | text.CueInstead | text.CueLeave
 
 const classes = text.CueHome | text.CueWork | text.CueAge | text.CueTurned | text.CueName | text.CueEat
 
@@ -371,6 +387,12 @@ func (v *value) setNumber(s *Statement, what string, next, to int) {
 			v.unit = v.unit[:size]
 		}
 		return
+	}
+	if from := s.tokens[next-1].From; from > 0 {
+		if before, _ := utf8.DecodeLastRuneInString(s.text[:from]); unicode.Is(unicode.Sc, before) {
+			v.unit = string(before)
+			return
+		}
 	}
 	if next >= to {
 		return

@@ -99,7 +99,11 @@ func (n *Statement) namesPersonOf(sn *sentence, o *Statement, so *sentence) bool
 func (s *Statement) subject(in *sentence) string {
 	terms := s.termsOf(in)
 	for i := range terms {
-		if t := &terms[i]; !t.at && !t.class && (t.name || t.token == in.tokens.from) {
+		t := &terms[i]
+		if s.tokens[t.token].Cue&(text.CueHome|text.CueWork) != 0 { // what follows is where
+			break
+		}
+		if !t.at && !t.class && (t.name || t.token == in.tokens.from) {
 			return t.text
 		}
 	}

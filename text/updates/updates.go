@@ -23,13 +23,19 @@ const (
 	// changed is about the same, whatever the value: "Chess is my favourite
 	// game", "my favourite game is now backgammon".
 	sameShare = 0.6
+	// rareShare is the share of the weight of an unknown term that a rare one
+	// has. What many statements have in common says little about two of them.
+	rareShare = 0.55
+	// maxNaming is the number of terms of a sentence in which any name may be
+	// the value.
+	maxNaming = 8
 	// maxStanding is the number of words of a statement that may be one of a
 	// class alone: "I'm at Meta now".
 	maxStanding = 9
 )
 
-// Weigh returns how much a term tells, as its idf. It is called for terms that
-// two statements have in common, and their others.
+// Weigh returns how much a term tells, as its idf, and for "" how much an unknown
+// one does. It is called if two sentences have a term in common.
 type Weigh func(term string) float64
 
 // Updates reports whether n, which is said later, changes what o says. A nil
@@ -73,9 +79,12 @@ type pair struct {
 	sn, so *sentence
 	shared []int // terms of n's sentence that o's has
 	weight float64
+	floor  float64 // weight of a rare term
+	weigh  Weigh
 	ofN    float64 // share of n's terms
 	ofO    float64
-	common bool // one of them is no name
+	common bool // one of them may be no name
+	rare   bool // one of them is rare
 }
 
 func (s *Statement) termsOf(in *sentence) []term { return s.terms[in.terms.from:in.terms.to] }
@@ -96,6 +105,7 @@ func (s *Statement) has(in *sentence, word string) *term {
 // share finds the terms that both sentences have.
 func (p *pair) share(weigh Weigh) {
 	var ofN, ofO float64
+	p.floor, p.weigh = rareShare*weigh(""), weigh
 	terms := p.n.termsOf(p.sn)
 	if !slices.ContainsFunc(terms, func(t term) bool { return !t.class && p.o.has(p.so, t.text) != nil }) {
 		return
@@ -106,7 +116,8 @@ func (p *pair) share(weigh Weigh) {
 			continue
 		}
 		w := weigh(t.text)
-		if p.o.has(p.so, t.text) == nil {
+		other := p.o.has(p.so, t.text)
+		if other == nil {
 			if !t.name || !t.at { // what it changes to
 				ofN += w
 			}
@@ -115,7 +126,8 @@ func (p *pair) share(weigh Weigh) {
 		ofN += w
 		p.shared = append(p.shared, i)
 		p.weight += w
-		p.common = p.common || !t.name || !t.at
+		p.rare = p.rare || w >= p.floor
+		p.common = p.common || !t.name && !other.name || p.n.language == text.German // where all nouns have a capital letter
 	}
 	others := p.o.termsOf(p.so)
 	for i := range others {
@@ -145,12 +157,12 @@ func (p *pair) changes() bool {
 	if p.ended() {
 		return true
 	}
-	if !p.sn.sure || p.others() {
+	if !p.sn.may || !p.rare || p.others() {
 		return false
 	}
-	enough := max(p.ofN, p.ofO) >= minShare || len(p.shared) > 1 && p.n.tokens[p.n.termsOf(p.sn)[p.shared[0]].token].Kind == text.CharacterToken && max(p.ofN, p.ofO) >= minPairShare
+	enough := max(p.ofN, p.ofO) >= minShare || p.pairs() && max(p.ofN, p.ofO) >= minPairShare
 	if len(p.shared) == 1 {
-		enough = max(p.ofN, p.ofO, p.clauseShare()) >= minSoleShare
+		enough = p.sn.sure && max(p.ofN, p.ofO, p.clauseShare()) >= minSoleShare
 	}
 	if !enough {
 		return false
@@ -158,10 +170,15 @@ func (p *pair) changes() bool {
 	if gives, differs := p.compareValues(); gives {
 		return differs
 	}
-	if p.common && p.otherNames() {
-		return true
+	if !p.common || !p.sn.sure { // about the same person, maybe
+		return false
 	}
-	return p.ofN >= sameShare && p.ofO >= sameShare && p.ofN+p.ofO < 2
+	return p.otherNames() || len(p.shared) > 1 && p.ofN >= sameShare && p.ofO >= sameShare && p.ofN+p.ofO < 2
+}
+
+// pairs reports whether the shared terms are pairs of characters.
+func (p *pair) pairs() bool {
+	return len(p.shared) > 1 && p.n.tokens[p.n.termsOf(p.sn)[p.shared[0]].token].Kind == text.CharacterToken
 }
 
 // clauseShare returns the share of the shared terms in those of their clause.
@@ -185,17 +202,32 @@ func (p *pair) ended() bool {
 	terms := p.n.termsOf(p.sn)
 	for i := p.sn.tokens.from; i < p.sn.tokens.to; i++ {
 		cue := p.n.tokens[i].Cue
-		if cue&(text.CueEnd|text.CueLeave) == 0 || cue&text.CueEnd == 0 && p.n.negates(i, p.sn.tokens.from) {
+		if cue&ending == 0 || cue&text.CueMore == 0 && p.n.negates(i, p.sn.tokens.from) {
 			continue
 		}
 		for _, k := range p.shared {
 			t := &terms[k]
-			if cue&text.CueEnd == 0 && !t.name && isCased(t.text) {
+			named := t.name || p.o.has(p.so, t.text).name || !isCased(t.text)
+			if cue&(text.CueEnd|text.CueInstead) == 0 && !named || cue&text.CueEnd == 0 && cue&text.CueInstead != 0 && t.token < i && isCased(t.text) || p.weigh(t.text) < p.floor {
 				continue
+			}
+			if cue&(text.CueEnd|text.CueInstead) == 0 && t.token < i && isCased(t.text) && p.n.namesAfter(p.sn, i) {
+				continue // who left is not what was left
 			}
 			if between := p.n.contentBetween(i, t.token); between == 0 || between == 1 && cue&text.CueEnd != 0 {
 				return true
 			}
+		}
+	}
+	return false
+}
+
+// namesAfter reports whether a name follows token i.
+func (s *Statement) namesAfter(in *sentence, i int) bool {
+	terms := s.termsOf(in)
+	for k := range terms {
+		if t := &terms[k]; t.name && t.token > i && s.contentBetween(i, t.token) == 0 {
+			return true
 		}
 	}
 	return false
@@ -402,14 +434,17 @@ func (p *pair) comparable(v, w *value) bool {
 	if v.kind != w.kind {
 		days := func(k valueKind) bool { return k == day || k == weekdays }
 		times := func(v *value) bool { return v.kind == clock || v.kind == number && v.unit == "" && len(v.what) <= 2 }
-		return days(v.kind) && days(w.kind) || (v.kind == clock || w.kind == clock) && times(v) && times(w)
+		return p.common && (days(v.kind) && days(w.kind) || (v.kind == clock || w.kind == clock) && times(v) && times(w))
+	}
+	if !p.common && (v.kind != number || v.unit == "" || v.unit != w.unit) {
+		return false
 	}
 	if v.kind != number {
 		return true
 	}
 	switch {
 	case v.unit == w.unit:
-		return true
+		return v.unit != "" || p.sn.sure
 	case v.unit == "":
 		return p.n.has(p.sn, w.unit) != nil || p.o.has(p.so, w.unit) == nil || p.ofN >= 0.5
 	case w.unit == "":
@@ -433,7 +468,7 @@ func (p *pair) otherNames() bool {
 	name := func(s *Statement, in *sentence) bool {
 		terms := s.termsOf(in)
 		for i := range terms {
-			if t := &terms[i]; t.name && !t.class {
+			if t := &terms[i]; t.name && !t.class && (t.at || len(terms) <= maxNaming) {
 				return true
 			}
 		}
