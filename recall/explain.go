@@ -7,7 +7,7 @@ import (
 )
 
 // Names of the parts of a score. Those with a term and PartVector are addends,
-// the others are factors.
+// the others are factors, except for those that are the only part.
 const (
 	PartUser         = "user"
 	PartAssistant    = "assistant"

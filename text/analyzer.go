@@ -237,11 +237,15 @@ func (r *reader) readWord(text string, from, end int, first rune) {
 func (r *reader) readCue(known *word, rest string) {
 	r.sinceNot++
 	r.sinceMore++
-	if known.cue&statesClass != 0 {
+	cue := known.cue
+	if known.phrases != nil {
+		cue |= cueOfPhrases(*known.phrases, rest)
+	}
+	if cue&statesClass != 0 {
 		r.out.Traits |= StatesClass
 	}
-	if r.out.Traits&StatesChange != 0 {
-		return
+	if cue&mayChange != 0 {
+		r.out.Traits |= StatesChange
 	}
 	if known.cue&CueMore != 0 {
 		r.sinceMore = 0
@@ -249,7 +253,7 @@ func (r *reader) readCue(known *word, rest string) {
 	if known.cue&CueNot != 0 {
 		r.sinceNot = 0
 	}
-	if known.cue&(CueMore|CueNot) != 0 && max(r.sinceNot, r.sinceMore) <= cueReach || known.phrases != nil && cueOfPhrases(*known.phrases, rest)&mayChange != 0 {
+	if known.cue&(CueMore|CueNot) != 0 && max(r.sinceNot, r.sinceMore) <= cueReach {
 		r.out.Traits |= StatesChange
 	}
 }

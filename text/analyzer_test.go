@@ -142,6 +142,7 @@ func TestChangesInText(t *testing.T) {
 		"تم تأجيل الندوة":                      StatesChange,
 		"परीक्षा अब 12 मार्च को है":            StatesChange,
 		"I live in Leeds":                      StatesClass,
+		"I'm 41 years old":                     StatesClass,
 		"I moved to Leeds":                     StatesClass | StatesChange,
 		"我住在广州":                                StatesClass,
 		"Ich bin nach Erfurt umgezogen":        StatesClass | StatesChange,

@@ -60,9 +60,6 @@ func readWord(l Language, w string) (known word) {
 	english := englishWords()[lower]
 	known.traits, known.hints = english.traits, readTimeHints(lower)
 	known.cue, known.phrases = cueOf(l, lower)
-	if known.cue&mayChange != 0 {
-		known.traits |= StatesChange
-	}
 	if isYear(lower) {
 		known.traits |= HasTime
 	}

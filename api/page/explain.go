@@ -26,7 +26,7 @@ var partNames = map[string]string{
 	recall.PartDate: "of the time that is asked about", recall.PartSpeaker: "by the person who is named", recall.PartProject: "of the same project",
 	recall.PartFirstPerson: "about the user", recall.PartOpening: "opens its conversation", recall.PartWish: "a wish",
 	recall.PartTimeAnswer: "says when", recall.PartNumberAnswer: "says how much", recall.PartNameAnswer: "says who",
-	recall.PartConstraint: "a rule, shown whatever its words",
+	recall.PartConstraint: "a rule, shown whatever its words", recall.PartUpdate: "changes what the next one says",
 }
 
 // barsOf turns the parts of a score, of a search or of a receipt, into bars.
@@ -60,7 +60,7 @@ func barOf(name, term string, value float64) bar {
 	if b.Name == "" {
 		b.Name = name
 	}
-	b.Factor = term == "" && name != recall.PartVector && name != recall.PartConstraint
+	b.Factor = term == "" && name != recall.PartVector && name != recall.PartConstraint && name != recall.PartUpdate
 	return b
 }
 

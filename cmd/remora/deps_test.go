@@ -81,6 +81,7 @@ var layers = map[string]int{
 	"storage":                   0,
 	"telemetry":                 -1,
 	"text":                      -1,
+	"text/updates":              0,
 }
 
 const layerReason = `Imports go downward only: cmd knows everything, surfaces (proxy) know the engines, engines (recall, persist) know the
