@@ -36,6 +36,8 @@ import (
 
 	"github.com/remora-proxy/remora/persist/extract"
 	"github.com/remora-proxy/remora/storage"
+	"github.com/remora-proxy/remora/text"
+	"github.com/remora-proxy/remora/text/updates"
 )
 
 // Config of the facts of one scope.
@@ -137,6 +139,7 @@ type fact struct {
 	order                  int64        // among statements of the same time, of those audited since the Set was loaded
 	superseded             string       // by which; "" = it is current
 	correction             extract.Correction
+	class                  text.Cue // of a short one: see [updates.Statement.Class]
 	pinned                 bool
 }
 
@@ -155,6 +158,11 @@ func parse(m *storage.Memory) *fact {
 	f := &fact{
 		Statement: extract.ParseStatement(quote),
 		trust:     m.Trust, priority: m.Priority, from: m.EventTime, said: LastSaid(m), pinned: Pinned(m),
+	}
+	if len(f.Content) <= maxChangedWords {
+		var said updates.Statement
+		said.Read(analyzer(), quote, text.English)
+		f.class = said.Class()
 	}
 	held := strings.Join([]string{m.ID, m.Provenance.Turn, m.Conversation, m.SupersededBy, dates}, "")
 	take := func(n int) (s string) { s, held = held[:n], held[n:]; return s }

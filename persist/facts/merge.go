@@ -204,6 +204,11 @@ func (c *Changes) merge(ctx context.Context, m storage.Memory, from *extract.Can
 			conflicting = append(conflicting, old)
 		}
 	}
+	outdated, err := c.outdatedBy(ctx, f, &m, from.Quote, conflicting)
+	if err != nil {
+		return Known, "", err
+	}
+	conflicting = append(conflicting, outdated...)
 	out := Added
 	for _, old := range conflicting {
 		stored, err := c.current(ctx, old)

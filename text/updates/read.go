@@ -86,6 +86,9 @@ func (s *Statement) Read(a *text.Analyzer, said string, usual text.Language) {
 	if len(said) > maxRead {
 		said = strings.ToValidUTF8(said[:maxRead], "")
 	}
+	if at := strings.LastIndex(said, "\" ["); at > 0 && strings.HasSuffix(said, "]") { // the days that a fact means
+		said = said[:at]
+	}
 	s.text, s.language, s.tokens = a.Tokens(said, usual, s.tokens[:0])
 	s.sentences, s.terms, s.values = s.sentences[:0], s.terms[:0], s.values[:0]
 	for from := 0; from < len(s.tokens); {
@@ -411,4 +414,30 @@ func (v *value) setNumber(s *Statement, what string, next, to int) {
 func leadingDigits(w string) string {
 	rest := strings.TrimLeft(w, "0123456789.")
 	return strings.TrimRight(w[:len(w)-len(rest)], ".")
+}
+
+// Changing reports whether some sentence may change another statement.
+func (s *Statement) Changing() bool {
+	for i := range s.sentences {
+		if in := &s.sentences[i]; in.may || in.ends || s.classOf(in) != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// Sole reports whether a statement is one sentence that gives at most one value
+// of each kind, so that nothing of it holds once it is changed.
+func (s *Statement) Sole() bool {
+	if len(s.sentences) != 1 {
+		return false
+	}
+	var seen [host + 1]bool
+	for i := range s.values {
+		if seen[s.values[i].kind] {
+			return false
+		}
+		seen[s.values[i].kind] = true
+	}
+	return true
 }

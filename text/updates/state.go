@@ -27,7 +27,7 @@ func (s *Statement) classOf(in *sentence) text.Cue {
 	if in.asks || in.cues&(text.CueMaybe|text.CuePast) != 0 {
 		return 0
 	}
-	return in.cues & (text.CueHome | text.CueWork | text.CueAge | text.CueName | text.CueVeg | text.CueMeat | relations)
+	return in.cues & (text.CueHome | text.CueWork | text.CueAge | text.CueTurned | text.CueName | text.CueVeg | text.CueMeat | relations)
 }
 
 // changesState reports whether one sentence puts another state of its class in
@@ -60,7 +60,7 @@ func (n *Statement) changesState(o *Statement, sn, so *sentence) bool {
 		}
 	}
 	if class&text.CueHome != 0 && sn.cues&text.CueHome != 0 || class&text.CueWork != 0 && (sn.cues&text.CueWork != 0 || n.standsAt(sn)) {
-		return sn.sure && so.cues&text.CueNot == 0 && n.placesElse(sn, o, so)
+		return sn.sure && !not && so.cues&text.CueNot == 0 && n.placesElse(sn, o, so)
 	}
 	return false
 }
