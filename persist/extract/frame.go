@@ -37,7 +37,9 @@ var (
 		"suppose", "fictional", "tun wir so", "angenommen", "imaginons", "supongamos"}
 	mayBeTale    = needles{"story", "poem", "fairy tale", "geschichte", "histoire", "historia", "cuento"}
 	mayDeclineBy = needles{"remember", "memori", "store", "save", "keep", "record", "forget", "speicher", "merk", "retiens", "enregistre", "garde",
-		"guarde", "recuerde", "retenez"}
+		"guarde", "recuerde", "retenez", "notier", "behalt", "note", "conserv", "almacen", "registr", "anote", "apunte", "ricord", "salv", "annota", "lembre", "grave",
+		"armazen", "onthou", "bewaar", "opsla", "noteer", "zapami", "zapis", "spara", "husk", "lagre", "gem", "hatirla", "kaydet", "sakla",
+		"between us", "between you and me", "unter uns", "entre no", "tra noi", "tussen ons"}
 	mayTranscribe = needles{"assistant:", "ai:", "bot:"}
 )
 
@@ -53,10 +55,12 @@ func anySentence(own string, is func(ws []word) bool) bool {
 }
 
 func mayDecline(lower string) bool {
-	return mayDeclineBy.in(lower)
+	return mayDeclineBy.in(lower) || !text.IsASCII(lower)
 }
 
-func declines(own string) bool { return anySentence(own, declining) }
+func declines(own string) bool {
+	return anySentence(own, declining) || anySentence(own, declinesToKeep) || declinedRuns.in(own)
+}
 
 var (
 	noting   = setOf("remember memorize memorise")
