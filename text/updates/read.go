@@ -275,14 +275,12 @@ func (s *Statement) readValue(i, from, to, clause int) int {
 	}
 	if d := t.Cue.Weekday(); d > 0 {
 		v.kind, v.n = weekdays, 1<<d
-		n := max(utf8.RuneCountInString(w), 1)
-		if t.Kind == text.CharacterToken {
+		n := 1
+		if t.Kind == text.CharacterToken { // 周三, 星期三
 			n = 2
 			if strings.HasPrefix(s.text[t.From:], "星期") {
 				n = 3
 			}
-		} else {
-			n = 1
 		}
 		n = min(n, to-i)
 		if k := len(s.values) - 1; k >= 0 && s.values[k].kind == weekdays && i-s.values[k].token <= 3 && (len(s.sentences) == 0 || k >= s.sentences[len(s.sentences)-1].values.to) { // "Tuesday and Thursday"
@@ -373,7 +371,7 @@ func (s *Statement) dayAt(i, to int) (int, bool) {
 		return 0, false
 	}
 	w := s.raw(i)
-	digits := strings.TrimRight(w, "thsndrºªer")
+	digits := strings.TrimRight(w, "thsndrºªe")
 	if len(digits) > 2 || digits == "" || strings.Trim(digits, "0123456789") != "" {
 		return 0, false
 	}
