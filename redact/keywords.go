@@ -21,6 +21,20 @@ func exactKeyword(a action, keyword string) action {
 	}
 }
 
+// tell returns an action that finds what is assigned to a word, or else what a
+// sentence tells of it.
+func tell(w secretWord) action {
+	return func(s *scanner, start, end int) {
+		before := len(s.matches)
+		if w.kind == kindPassword {
+			s.passwordAssignment(start, end)
+		}
+		if len(s.matches) == before {
+			s.told(start, end, w)
+		}
+	}
+}
+
 // keywordActions returns every keyword and, at the same index, its action.
 func keywordActions(custom []CustomRule) ([]string, []action) {
 	var words []string
@@ -71,11 +85,10 @@ func keywordActions(custom []CustomRule) ([]string, []action) {
 		"app_key", "appkey", "app-key", "account_key", "accountkey", "account-key", "master_key", "masterkey", "master-key", "shared_key", "sharedkey",
 		"storage_key", "storagekey", "subscription-key", "subscription_key", "subscriptionkey", "sas_key", "write_key", "writekey", "write-key", "sas-key", "service_key", "client_key",
 		"client-key", "clientkey", "deploy_key", "session_key", "sessionkey", "encryption-key", "encryptionkey", "signing-key", "signingkey")
-	on((*scanner).passwordAssignment, "password", "passwd", "passphrase", "pwd", "passwort", "contraseña", "mot de passe", "passcode", "kennwort",
-		"wachtwoord", "senha", "lösenord", "adgangskode", "hasło", "пароль", "密码", "密碼", "パスワード", "비밀번호",
-		"parola", "şifre", "heslo", "jelszó", "salasana", "mật khẩu", "كلمة المرور", "كلمة السر", "סיסמה", "पासवर्ड", "รหัสผ่าน")
+	for _, w := range lexicon().keywords {
+		on(tell(w), spellings(w.text)...)
+	}
 	on((*scanner).shortPassword, "pass", "psk", "pw")
-	on((*scanner).ambiguousPassword, "clave")
 	on((*scanner).securedString, "securestring ")
 	on((*scanner).shortCode, "pin", "cvv", "cvc", "otp", "passcode", "verification code", "security code", "one-time code", "login code", "access code",
 		"authentication code", "2fa code", "bestätigungscode", "einmalcode", "code de vérification", "código de verificación")

@@ -125,10 +125,8 @@ func (m *sentenceMatcher) addPassword(from, stop int) bool {
 	if !hasDigitAndLetter(value) || !isPasswordValue(value, false) {
 		return false
 	}
-	for _, a := range algorithms {
-		if len(value) > len(a) && strings.EqualFold(value[:len(a)], a) && (isDigit(value[len(a)]) || value[len(a)] == '-') {
-			return false
-		}
+	if isAlgorithm(value) {
+		return false
 	}
 	m.add(rulePassword, from, stop)
 	return true
