@@ -29,7 +29,8 @@ func tell(w secretWord) action {
 		if w.kind == kindPassword {
 			s.passwordAssignment(start, end)
 		}
-		if len(s.matches) == before {
+		// A value after the word may have been found by a longer name, or before.
+		if len(s.matches) == before && (before == 0 || s.matches[before-1].start < end) && end >= s.assignedEnd {
 			s.told(start, end, w)
 		}
 	}

@@ -20,6 +20,9 @@ type decoded struct {
 func decodeText(text string) (d decoded, ok bool) {
 	i := 0
 	for ; i < len(text); i++ {
+		if !encoded[text[i]] {
+			continue
+		}
 		if _, n := decodeAt(text, i); n > 0 {
 			break
 		}
@@ -49,6 +52,9 @@ func decodeText(text string) (d decoded, ok bool) {
 	d.text = b.String()
 	return d, true
 }
+
+// encoded has the bytes at which decodeAt may find something.
+var encoded = [256]bool{'%': true, '&': true, '+': true, 0xc2: true, 0xe2: true, 0xe3: true, 0xef: true}
 
 // decodeAt returns the character that the n bytes at i stand for, 0 for none at
 // all. n is 0 if they stand for themselves.

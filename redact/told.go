@@ -44,26 +44,69 @@ var quotes = map[rune]string{
 // The less of that shows a value, the less like a word the value must look.
 // It reports whether it found one.
 func (m *sentenceMatcher) told(start, end int, w secretWord) bool {
-	if !m.mayTell(start, end) || m.withinWord(start, w) {
+	if m.withinWord(start, w) {
 		return false
 	}
 	end, ok := m.ending(end, w)
-	if !ok || w.kind == kindKey && m.isOtherKey(start, end) {
+	if !ok {
 		return false
 	}
-	after := m.toldAfter(start, end, w)
-	before := m.toldBefore(start, end, w)
-	return after || before
+	after := m.lastCandidate(end, m.endOfLine(end), w.kind, w.kind == kindPassword)
+	from := max(0, start-maxToldFirst)
+	from += strings.LastIndexByte(m.text[from:start], '\n') + 1
+	before := m.lastCandidate(from, start, w.kind, false)
+	if after < 0 && before < 0 || w.kind == kindKey && m.isOtherKey(start, end) {
+		return false
+	}
+	found := after >= 0 && m.toldAfter(start, end, after, w)
+	return before >= 0 && m.toldBefore(start, end, w) || found
 }
 
-// mayTell reports whether there is a digit or a quotation mark near enough to
-// [start, end). It is what most sentences cost.
-func (m *sentenceMatcher) mayTell(start, end int) bool {
-	window := m.text[max(0, start-maxToldFirst):min(len(m.text), end+maxTold)]
-	for i := range len(window) {
-		if c := window[i]; c <= '9' && (c >= '0' || c == '"') || c == '`' || c == 0xe2 || c == 0xc2 || c == 0xe3 {
-			return true
+// endOfLine returns the end of the line at i, at most maxTold bytes from it. A
+// line goes on in the next one if nothing or a colon ends it.
+func (m *sentenceMatcher) endOfLine(i int) int {
+	window := m.after(i, maxTold)
+	at := strings.IndexByte(window, '\n')
+	if line := strings.TrimRight(window[:max(0, at)], " \r"); at < 0 || line == "" || strings.HasSuffix(line, ":") {
+		return i + len(window)
+	}
+	return i + at
+}
+
+// minTold is the length of the shortest values, by kind.
+var minTold = [...]int{kindPassword: 4, kindPIN: 4, kindCode: 4, kindKey: minToldKey}
+
+// lastCandidate returns where the last run with a digit begins that is long
+// enough for a value or, if quoted values may be words, the last quotation mark;
+// -1 if there is none. It is what most sentences cost.
+func (m *sentenceMatcher) lastCandidate(from, to int, k kind, quoted bool) int {
+	t := m.text
+	for i := to - 1; i >= from; i-- {
+		c := t[i]
+		if !isDigit(c) {
+			if quoted && (c == '"' || c == '`' || c == '\'' && t[i-1] == ' ' || c >= 0xc2 && startsQuote(t[i:])) {
+				return i
+			}
+			continue
 		}
+		first := m.back(i, i-from, isValueByte)
+		if m.runTo(i, maxToldValue, isValueByte)-first >= minTold[k] {
+			return first
+		}
+		i = first
+	}
+	return -1
+}
+
+// isValueByte reports whether c may be within a value that is not quoted.
+func isValueByte(c byte) bool { return c > ' ' && c < 0x7f && c != '"' && c != '(' && c != '<' }
+
+// startsQuote reports whether text begins with one of quotes outside ASCII.
+func startsQuote(text string) bool {
+	switch text[0] {
+	case 0xc2, 0xe2, 0xe3:
+		r, _ := utf8.DecodeRuneInString(text)
+		return quotes[r] != ""
 	}
 	return false
 }
@@ -81,7 +124,7 @@ func (m *sentenceMatcher) withinWord(start int, w secretWord) bool {
 	case w.kind == kindPassword:
 		return utf8.RuneCountInString(w.text) <= maxEnding
 	case w.kind == kindCode:
-		return len(m.objectBefore(start)) == 0
+		return !m.hasObject(m.back(start, 24, func(c byte) bool { return c > ' ' }), start)
 	default: // apiKey
 		return !(isUpper(m.text[start]) && before >= 'a' && before <= 'z')
 	}
@@ -148,13 +191,16 @@ type state struct {
 }
 
 // toldAfter finds the values after the keyword.
-func (m *sentenceMatcher) toldAfter(start, end int, w secretWord) bool {
+// The last that may be one begins at last.
+func (m *sentenceMatcher) toldAfter(start, end, last int, w secretWord) bool {
 	limit := min(len(m.text), end+maxTold)
-	s := state{direct: true}
-	object := w.kind != kindCode || m.objectBefore(start) != "" || m.objectIn(start, end)
+	s := state{direct: true, colon: strings.HasPrefix(strings.TrimLeft(m.after(end, 4), " \r"), "\n")}
 	change := false
 	i, found := end, false
 	for range maxToldWords {
+		if i > last && !found {
+			return false
+		}
 		t := m.token(i, limit, s.colon)
 		i = t.next
 		if t.sort == tokenEnd {
@@ -173,14 +219,13 @@ func (m *sentenceMatcher) toldAfter(start, end int, w secretWord) bool {
 		if isUnspaced(r) {
 			particle := hasAnySuffix(word, lexicon().particles)
 			s.linked = particle || s.linked && s.colon
-			object = object || m.objectIn(t.from, t.to)
 			s.direct = s.direct && particle
 			if found {
 				return true
 			}
 			continue
 		}
-		if object && m.isValue(t, w, s) {
+		if m.isValue(t, w, s) && (w.kind != kindCode || m.hasObject(m.wordsBefore(start, 2), t.from)) {
 			m.add(w.rule(), t.from, m.valueEnd(t))
 			found, s.list, s.linked = true, true, true
 			limit = min(len(m.text), t.next+maxTold)
@@ -201,7 +246,6 @@ func (m *sentenceMatcher) toldAfter(start, end int, w secretWord) bool {
 		default:
 			s.linked = s.linked && role&roleAnd != 0
 			s.hash = s.hash || isOneOf(word, hashWords)
-			object = object || m.objectIn(t.from, t.to)
 		}
 		s.direct, s.colon = false, false
 	}
@@ -327,28 +371,27 @@ func (m *sentenceMatcher) changes(start, i, next int) bool {
 	return false
 }
 
-// objectBefore returns the object that the word before start begins with: door
-// code, Türcode.
-func (m *sentenceMatcher) objectBefore(start int) string {
-	before := m.before(start, 32)
-	fields := strings.Fields(before)
-	for i := len(fields) - 1; i >= max(0, len(fields)-2); i-- {
-		for _, o := range lexicon().objects {
-			if strings.HasPrefix(fields[i], o) {
-				return o
-			}
-		}
+// wordsBefore returns the start of the word n words before i.
+func (m *sentenceMatcher) wordsBefore(i, n int) int {
+	const maxWord = 24
+	i = m.back(i, maxWord, func(c byte) bool { return c > ' ' }) // Türcode
+	for range n {
+		i = m.back(m.back(i, 2, isBlank), maxWord, func(c byte) bool { return c > ' ' })
 	}
-	return ""
+	return i
 }
 
-// objectIn reports whether a word of the text begins with an object.
-func (m *sentenceMatcher) objectIn(from, to int) bool {
-	word := strings.ToLower(m.text[from:to])
-	if i := strings.IndexAny(word, "'’"); i >= 0 && i < 3 { // d'entrée
-		word = strings.TrimLeft(word[i:], "'’")
+// hasObject reports whether one of the words in the text begins with an object.
+func (m *sentenceMatcher) hasObject(from, to int) bool {
+	for word := range strings.FieldsSeq(strings.ToLower(m.text[from:to])) {
+		if i := strings.IndexAny(word, "'’"); i >= 0 && i < 3 { // d'entrée
+			word = strings.TrimLeft(word[i:], "'’")
+		}
+		if hasAnyPrefix(word, lexicon().objects) {
+			return true
+		}
 	}
-	return hasAnyPrefix(word, lexicon().objects)
+	return false
 }
 
 // token returns the part of the sentence at i. With lines, the sentence may go
@@ -450,17 +493,19 @@ func (m *sentenceMatcher) valueEnd(t token) int {
 
 // isValue reports whether a token is what w announces.
 func (m *sentenceMatcher) isValue(t token, w secretWord, s state) bool {
+	if t.to-t.from < minTold[w.kind] || !strings.ContainsAny(m.text[t.from:t.to], "0123456789") && t.sort != tokenQuoted {
+		return false
+	}
 	value := m.text[t.from:m.valueEnd(t)]
-	ends := m.endsClause(t)
 	linked := s.linked || s.list || m.isPostposed(t)
 	switch w.kind {
 	case kindPIN, kindCode:
-		return (linked || s.direct && w.zero && ends || w.zero && ends) && isCode(value, w.kind)
+		return isCode(value, w.kind) && (linked || w.zero && m.endsClause(t))
 	case kindKey:
 		return len(value) <= maxToldValue && !(s.hash && isHexWord(value)) && isToldKey(value, linked || s.direct)
 	}
 	if isDigits(value) && len(value) >= 4 && len(value) <= 12 {
-		return linked && ends && !s.list
+		return linked && !s.list && m.endsClause(t)
 	}
 	need := 3
 	switch {

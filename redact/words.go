@@ -45,14 +45,15 @@ type secretWord struct {
 	// zero words are of a language without a copula: the value may follow.
 	zero      bool
 	languages []string
+	own       []map[string]role // roles that words have only in these languages
 }
 
 // role returns the roles of another word of the sentence, in any case.
 func (w secretWord) role(word string) role {
 	v, word := lexicon(), strings.ToLower(word)
 	r := v.roles[word]
-	for _, language := range w.languages {
-		r |= v.own[language][word]
+	for _, own := range w.own {
+		r |= own[word]
 	}
 	return r
 }
@@ -61,7 +62,6 @@ func (w secretWord) role(word string) role {
 type vocabulary struct {
 	keywords []secretWord
 	roles    map[string]role
-	own      map[string]map[string]role // by language, those that are other words elsewhere
 	// particles are the copulas of languages without blanks, postposed those
 	// after a value.
 	particles, postposed []string
@@ -70,7 +70,8 @@ type vocabulary struct {
 
 // lexicon reads the embedded data, whose syntax a test checks.
 var lexicon = sync.OnceValue(func() *vocabulary {
-	v := &vocabulary{roles: map[string]role{}, own: map[string]map[string]role{}}
+	v := &vocabulary{roles: map[string]role{}}
+	byLanguage := map[string]map[string]role{}
 	kinds := map[string]kind{"password": kindPassword, "pin": kindPIN, "code": kindCode, "key": kindKey}
 	roles := map[string]role{
 		"copula": roleCopula, "after": roleAfter, "as": roleAs, "filler": roleFiller, "into": roleInto, "and": roleAnd,
@@ -89,10 +90,10 @@ var lexicon = sync.OnceValue(func() *vocabulary {
 				v.changes = append(v.changes, word)
 			case column[1] == "own":
 				for _, l := range languages {
-					if v.own[l] == nil {
-						v.own[l] = map[string]role{}
+					if byLanguage[l] == nil {
+						byLanguage[l] = map[string]role{}
 					}
-					v.own[l][word] |= roles[column[0]]
+					byLanguage[l][word] |= roles[column[0]]
 				}
 			default:
 				v.roles[word] |= roles[column[0]]
@@ -104,6 +105,14 @@ var lexicon = sync.OnceValue(func() *vocabulary {
 				case "after":
 					v.postposed = append(v.postposed, word)
 				}
+			}
+		}
+	}
+	for i := range v.keywords {
+		k := &v.keywords[i]
+		for _, l := range k.languages {
+			if own := byLanguage[l]; own != nil {
+				k.own = append(k.own, own)
 			}
 		}
 	}
