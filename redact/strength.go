@@ -47,9 +47,7 @@ func passwordStrength(value string, quoted bool) int {
 	switch {
 	case letters == 0 || strings.HasPrefix(value, "@") || strings.HasPrefix(value, "#"):
 		return 0
-	case letters > 0 && digits == 0 && marks == 0:
-		return 1
-	case digits == 0 && !(hasMixedCase(value) && strings.ContainsAny(value[1:len(value)-1], "!@#$%^&*~+?")): // "wrong!", "C#"
+	case digits == 0:
 		return 1
 	case others == 0 && len(value) >= minUnmistakable && hasMixedCase("a"+value) && (transitions(value) >= 2 || marks > 0) && !isHexWord(value):
 		return 3
@@ -78,6 +76,8 @@ func transitions(value string) int {
 	}
 	return n
 }
+
+func hasDigit(value string) bool { return strings.IndexFunc(value, func(r rune) bool { return r >= '0' && r <= '9' }) >= 0 }
 
 func isHexWord(value string) bool { return strings.Trim(value, "0123456789abcdefABCDEF") == "" }
 

@@ -186,6 +186,7 @@ type state struct {
 	linked bool // a copula or a colon came, and at most fillers since
 	direct bool // nothing came but the keyword
 	colon  bool // the value may be on the next line
+	into   bool // the word before was "to"
 	hash   bool // a word such as commit or checksum came
 	list   bool // a value came
 }
@@ -195,7 +196,6 @@ type state struct {
 func (m *sentenceMatcher) toldAfter(start, end, last int, w secretWord) bool {
 	limit := min(len(m.text), end+maxTold)
 	s := state{direct: true, colon: strings.HasPrefix(strings.TrimLeft(m.after(end, 4), " \r"), "\n")}
-	change := false
 	i, found := end, false
 	for range maxToldWords {
 		if i > last && !found {
@@ -225,6 +225,9 @@ func (m *sentenceMatcher) toldAfter(start, end, last int, w secretWord) bool {
 			}
 			continue
 		}
+		if s.into && hasDigit(word) {
+			s.linked = s.linked || m.changes(start, t.from, t.next)
+		}
 		if m.isValue(t, w, s) && (w.kind != kindCode || m.hasObject(m.wordsBefore(start, 2), t.from)) {
 			m.add(w.rule(), t.from, m.valueEnd(t))
 			found, s.list, s.linked = true, true, true
@@ -240,11 +243,11 @@ func (m *sentenceMatcher) toldAfter(start, end, last int, w secretWord) bool {
 			return false
 		case role&roleCopula != 0:
 			s.linked = true
-		case role&roleInto != 0 && (change || m.changes(start, t.from, t.next)):
-			s.linked, change = true, true
+		case role&roleInto != 0:
+			s.into = true
 		case role&roleFiller != 0:
 		default:
-			s.linked = s.linked && role&roleAnd != 0
+			s.into, s.linked = false, s.linked && role&roleAnd != 0
 			s.hash = s.hash || isOneOf(word, hashWords)
 		}
 		s.direct, s.colon = false, false
@@ -493,7 +496,7 @@ func (m *sentenceMatcher) valueEnd(t token) int {
 
 // isValue reports whether a token is what w announces.
 func (m *sentenceMatcher) isValue(t token, w secretWord, s state) bool {
-	if t.to-t.from < minTold[w.kind] || !strings.ContainsAny(m.text[t.from:t.to], "0123456789") && t.sort != tokenQuoted {
+	if t.to-t.from < minTold[w.kind] || !hasDigit(m.text[t.from:t.to]) && t.sort != tokenQuoted {
 		return false
 	}
 	value := m.text[t.from:m.valueEnd(t)]
