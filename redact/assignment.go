@@ -35,7 +35,13 @@ func (m *assignmentMatcher) tokenAssignment(start, end int) {
 	if end < m.assignedEnd {
 		return
 	}
+	if isInflected(m.text, end) {
+		return
+	}
 	from, stop, quoted, ok := m.assigned(end)
+	if literalFrom, literalStop, compared := m.comparedLiteral(start); !ok && compared {
+		from, stop, quoted, ok = literalFrom, literalStop, true, true
+	}
 	value := m.text[from:stop]
 	if !ok || !quoted && strings.IndexByte(value, '*') >= 0 { // arithmetic
 		return
@@ -63,6 +69,7 @@ func (m *assignmentMatcher) passwordAssignment(start, end int) {
 		return
 	}
 	from, stop, quoted, ok := m.assigned(end)
+	ok = ok && !isMetadata(m.text, end)
 	if closing := m.toClosingQuote(from, stop, quoted); ok && closing > stop {
 		stop, quoted = closing, true
 	}
@@ -70,7 +77,29 @@ func (m *assignmentMatcher) passwordAssignment(start, end int) {
 		m.addAssigned(rulePassword, from, stop)
 		return
 	}
+	if from, stop, ok := m.comparedLiteral(start); ok && isPasswordValue(m.text[from:stop], true) {
+		m.add(rulePassword, from, stop)
+		return
+	}
 	m.sentences.passwordInSentence(start, end)
+}
+
+// comparedLiteral returns the literal that the identifier around i is compared
+// with, before it: "hunter2" == password.
+func (m *assignmentMatcher) comparedLiteral(i int) (from, stop int, ok bool) {
+	i = m.back(i, maxName, wordOr(".$"))
+	i = m.back(i, 2, isBlank)
+	operator := m.back(i, 3, in("=!"))
+	if i-operator < 2 {
+		return 0, 0, false
+	}
+	stop = m.back(operator, 2, isBlank) - 1
+	quote := byteAt(m.text, stop)
+	if quote != '"' && quote != '\'' {
+		return 0, 0, false
+	}
+	from = m.back(stop, maxQuoted, func(c byte) bool { return c > ' ' && c != quote })
+	return from, stop, from < stop && byteAt(m.text, from-1) == quote
 }
 
 // toClosingQuote returns the end of a password with blanks in quotation marks.
@@ -146,6 +175,9 @@ func (m *assignmentMatcher) assigned(i int) (from, stop int, quoted, ok bool) {
 	if at < len(text) && at > i && text[at-1] == '-' { // "token->..." and dashes of prose
 		return 0, 0, false, false
 	}
+	if n := m.runTo(min(at+1, len(text)), 5, isDigit); byteAt(text, at) == '[' && byteAt(text, n) == ']' { // char password[20]
+		at = n
+	}
 	at = m.run(at, in("\"'`\\)]*"))
 	gapEnd := min(len(text), at+maxGap)
 	blank := m.runTo(at, maxGap, in(" \t"))
@@ -164,6 +196,7 @@ func (m *assignmentMatcher) assigned(i int) (from, stop int, quoted, ok bool) {
 		}
 	}
 	op := text[value-1]
+	compared := strings.HasPrefix(text[blank:], "!=") || strings.HasPrefix(text[blank:], "===")
 	if multiline {
 		value = m.runTo(value, maxGap, in(" \t\r\n"))
 	} else {
@@ -177,7 +210,7 @@ func (m *assignmentMatcher) assigned(i int) (from, stop int, quoted, ok bool) {
 		value = m.skipType(value)
 	}
 	from, stop, quoted, ok = m.value(m.skipMarkdown(value))
-	return from, stop, quoted, ok && (quoted || op != ',') // between arguments only a literal is a value
+	return from, stop, quoted, ok && (quoted || op != ',' && !compared) // between arguments and in comparisons only a literal is a value
 }
 
 // operator returns the end of an assignment operator at i, or -1. With
@@ -186,7 +219,7 @@ func (m *assignmentMatcher) assigned(i int) (from, stop int, quoted, ok bool) {
 // settings.
 func operator(text string, i, limit int) (end int, multiline bool) {
 	rest := text[i:limit]
-	for _, op := range [...]string{":::=", "::=", ":=", "=>", "->", "→", "==", "?=", ".=", "||=", "=", ":", ",", ">"} {
+	for _, op := range [...]string{":::=", "::=", ":=", "=>", "->", "→", "!==", "!=", "===", "==", "?=", ".=", "||=", "=", ":", ",", ">"} {
 		if strings.HasPrefix(rest, op) {
 			return i + len(op), op == ">" || op == ":"
 		}
@@ -263,6 +296,9 @@ func literal(text string, i int) (from, stop int, ok bool) {
 // value.
 func (m *assignmentMatcher) value(i int) (from, stop int, quoted, ok bool) {
 	text := m.text
+	if strings.HasPrefix(text[i:], `@"`) { // of C# and Objective-C
+		i++
+	}
 	if from, stop, ok = literal(text, i); ok {
 		return from, stop, true, true
 	}

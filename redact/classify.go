@@ -101,7 +101,7 @@ func isPronounceable(value string) bool {
 }
 
 // placeholderMarks occur in the placeholders of documentation and code.
-var placeholderMarks = []string{"your", "example", "replace", "changeme", "xxxx", "****", "....", "placeholder", "redacted", "process.env", "os.environ", "getenv", "secrets."}
+var placeholderMarks = []string{"your", "example", "replace", "changeme", "xxxx", "****", "....", "placeholder", "redacted", "dummy", "process.env", "os.environ", "getenv", "secrets."}
 
 // isPlaceholderValue reports whether value stands for a value: a variable, a
 // placeholder, a mask.
@@ -114,7 +114,28 @@ func isPlaceholderValue(value string) bool {
 	case "password", "passwort", "secret", "null", "none", "true", "false", "undefined", "string", "token":
 		return true
 	}
-	return containsAny(folded, placeholderMarks) || strings.HasSuffix(value, "1234567890") || containsAny(value, []string{"${", "{{", "$("})
+	return containsAny(folded, placeholderMarks) || strings.HasSuffix(value, "1234567890") || isNameOfSecret(folded) ||
+		containsAny(value, []string{"${", "{{", "$("}) && template.MatchString(value)
+}
+
+// template is a variable within a value, or the beginning of one at its end.
+var template = regexp.MustCompile(`\$\{[^{}\[\]()]*(?:\}|$)|\{\{[^{}]*(?:\}\}|$)|\$\([^()]*(?:\)|$)`)
+
+// nameWords are in names that stand for a secret in documentation and tests.
+var nameWords = []string{"key", "apikey", "token", "secret", "password", "passwd", "here", "value", "name"}
+
+// isNameOfSecret reports whether value, in lower case, is words joined by
+// separators, one of them for a secret or a name: real_key, "insert-token-here".
+func isNameOfSecret(value string) bool {
+	words, named := 0, false
+	for word := range strings.FieldsFuncSeq(value, func(r rune) bool { return r == '_' || r == '-' }) {
+		if strings.Trim(word, "abcdefghijklmnopqrstuvwxyz") != "" {
+			return false
+		}
+		words++
+		named = named || isOneOf(word, nameWords)
+	}
+	return words >= 2 && named
 }
 
 // looksLikePath reports whether value is a URL, a file path or a dotted name.

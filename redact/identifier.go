@@ -60,6 +60,14 @@ func isMetadata(text string, i int) bool {
 	return isOneOf(last, metadataWords)
 }
 
+// inflections make another word of token and secret: tokenizer, secretary.
+var inflections = []string{"iz", "is", "ary", "ari", "ion", "ly", "ing"}
+
+// isInflected reports whether the word that ends at i goes on as another one.
+func isInflected(text string, i int) bool {
+	return i < len(text) && isLetter(text[i]) && hasAnyPrefix(text[i:], inflections)
+}
+
 // anyWord reports whether is holds for one of the words of an identifier. Words
 // end at separators and before capitals.
 func anyWord(identifier string, is func(word string) bool) bool {

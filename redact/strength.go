@@ -77,6 +77,17 @@ func transitions(value string) int {
 	return n
 }
 
+// digitsIn returns how many digits value has.
+func digitsIn(value string) int {
+	n := 0
+	for i := range len(value) {
+		if isDigit(value[i]) {
+			n++
+		}
+	}
+	return n
+}
+
 func hasDigit(value string) bool { return strings.IndexFunc(value, func(r rune) bool { return r >= '0' && r <= '9' }) >= 0 }
 
 func isHexWord(value string) bool { return strings.Trim(value, "0123456789abcdefABCDEF") == "" }
@@ -113,16 +124,12 @@ func isToldKey(value string, linked bool) bool {
 	if len(value) < minToldKey || !linked && (len(value) < minLooseKey || isHexWord(value)) {
 		return false
 	}
-	digits := 0
 	for i := range len(value) {
-		c := value[i]
-		if isDigit(c) {
-			digits++
-		} else if !isBase64(c) && strings.IndexByte("-_.~", c) < 0 {
+		if c := value[i]; !isBase64(c) && strings.IndexByte("-_.~", c) < 0 {
 			return false
 		}
 	}
-	return digits >= 2 && transitions(value) >= 4 && randomValue(value) && !uuid.MatchString(value) && !strings.HasPrefix(value, "0x") &&
+	return digitsIn(value) >= 2 && transitions(value) >= 4 && randomValue(value) && !uuid.MatchString(value) && !strings.HasPrefix(value, "0x") &&
 		!dateLike.MatchString(value) && !hasExtension(value)
 }
 

@@ -345,6 +345,8 @@ func isUnspacedAt(text string, i int) bool {
 	return isUnspaced(r)
 }
 
+func isUnspacedText(text string) bool { return isUnspacedAt(text, 0) }
+
 func hasAnyPrefix(word string, prefixes []string) bool {
 	for _, p := range prefixes {
 		if strings.HasPrefix(word, p) {
@@ -441,6 +443,9 @@ func (m *sentenceMatcher) token(i, limit int, lines bool) token {
 	if to == i {
 		return token{}
 	}
+	if r, _ := utf8.DecodeRuneInString(strings.TrimLeft(t[stop:min(stop+8, limit)], " ")); to < stop && byteAt(t, stop) == ' ' && unicode.IsLower(r) {
+		to += strings.LastIndexAny(t[to:stop], "!?") + 1 // "take Kestrel8! as ..."
+	}
 	next := to
 	for next < stop && t[next] != ':' && t[next] != ',' {
 		if c := byteAt(t, next+1); (t[next] == '.' || t[next] == '?' || t[next] == ';' || t[next] == '!') && c <= ' ' {
@@ -508,7 +513,7 @@ func (m *sentenceMatcher) isValue(t token, w secretWord, s state) bool {
 		return len(value) <= maxToldValue && !(s.hash && isHexWord(value)) && isToldKey(value, linked || s.direct)
 	}
 	if isDigits(value) && len(value) >= 4 && len(value) <= 12 {
-		return linked && !s.list && m.endsClause(t)
+		return linked && !s.list && (len(value) >= 6 || isUnspacedText(w.text)) && m.endsClause(t)
 	}
 	need := 3
 	switch {
@@ -516,7 +521,7 @@ func (m *sentenceMatcher) isValue(t token, w secretWord, s state) bool {
 		need = 1
 	case linked:
 		need = 2
-	case s.direct && w.zero && len(value) >= 8:
+	case s.direct && w.zero && len(value) >= 8 && (transitions(value) >= 2 || m.endsClause(t) && digitsIn(value) >= 3): // not "Windows11"
 		need = 2
 	}
 	return passwordStrength(value, t.sort == tokenQuoted) >= need
