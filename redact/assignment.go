@@ -2,6 +2,7 @@ package redact
 
 import (
 	"strings"
+	"unicode"
 )
 
 // assignmentMatcher finds values assigned to a name that announces a secret, in
@@ -46,7 +47,7 @@ func (m *assignmentMatcher) tokenAssignment(start, end int) {
 	if !ok || !quoted && strings.IndexByte(value, '*') >= 0 { // arithmetic
 		return
 	}
-	if m.tooManyInBare(from, quoted) || len(value) >= minToken && randomValue(value) && !isFake(m.text, start) && !isMetadata(m.text, end) && !m.inARN(start) {
+	if m.tooManyInBare(from, quoted) || len(value) >= minToken && (randomValue(value) || quoted && isSymbolMix(value)) && !isFake(m.text, start) && !isMetadata(m.text, end) && !m.inARN(start) {
 		m.addAssigned(ruleAssignment, from, stop)
 	}
 }
@@ -130,7 +131,7 @@ func (m *assignmentMatcher) shortPassword(start, end int) {
 	case m.tooManyInBare(from, quoted):
 	case !isPasswordValue(value, quoted):
 		return
-	case strings.Trim(t[end:from], "\"'`\\)]* \t:=>") != "" || !quoted && (!hasDigitAndLetter(value) || isDotted(value)):
+	case strings.Trim(t[end:from], "\"'`\\)]* \t:=>!") != "" || !quoted && (!hasDigitAndLetter(value) || isDotted(value)):
 		return // "pass is 5th", f(pass, "slices"), "pass: all"
 	case strings.IndexByte(t[end:from], '=') < 0 && byteAt(t, start-1) == ' ' &&
 		strings.Trim(t[m.back(start, maxName, func(c byte) bool { return c != '\n' }):start], " \t") != "":
@@ -158,7 +159,8 @@ func (m *assignmentMatcher) inARN(i int) bool {
 
 // isPasswordValue reports whether the value of a password may be genuine.
 func isPasswordValue(value string, quoted bool) bool {
-	if len(value) < minPassword || isPlaceholderValue(value) || distinctBytes(value) < 3 || looksLikePath(value) {
+	if len(value) < minPassword || isPlaceholderValue(value) || distinctBytes(value) < 3 || looksLikePath(value) ||
+		!strings.ContainsFunc(value, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }) {
 		return false
 	}
 	if !quoted && (value[0] == '*' || value[0] == '&') && !strings.ContainsFunc(value[1:], func(r rune) bool { return r >= 0x80 || !isWord(byte(r)) }) {
@@ -310,6 +312,11 @@ func (m *assignmentMatcher) value(i int) (from, stop int, quoted, ok bool) {
 		}
 		if argument := constructorLiteral(text, from, stop); argument > 0 {
 			return m.value(argument)
+		}
+		whole := m.runTo(from, maxQuoted, func(c byte) bool { return c > ' ' && c < 0x7f })
+		whole = from + len(strings.TrimRight(text[from:whole], "\"'`,;"))
+		if value := text[from:whole]; isSymbolMix(value) && !isBalanced(value) {
+			return from, whole, true, true
 		}
 		return 0, 0, false, false // a call, an index, a template
 	}

@@ -40,6 +40,43 @@ func randomValue(value string) bool {
 	return random && !isPlaceholderValue(value) && !looksLikePath(value) && !isTimeUUID(value) && !isMixedHex(value) && !isNumber(value)
 }
 
+// isSymbolMix reports whether value is mostly letters with several different
+// symbols between them, as a generator of passwords writes and a regular
+// expression or a path does not.
+func isSymbolMix(value string) bool {
+	if strings.ContainsAny(value, " \\") || isPlaceholderValue(value) || looksLikePath(value) {
+		return false
+	}
+	letters, symbols := 0, ""
+	for i := range len(value) {
+		switch c := value[i]; {
+		case isLetter(c):
+			letters++
+		case strings.IndexByte("!@#$%^&*(){}[]<>~|;?", c) >= 0 && strings.IndexByte(symbols, c) < 0:
+			symbols += string(c)
+		}
+	}
+	return letters*2 > len(value) && len(symbols) >= 4
+}
+
+// isBalanced reports whether every bracket in value has its partner, as in code.
+func isBalanced(value string) bool {
+	const brackets = "([{)]}"
+	var open []int
+	for i := range len(value) {
+		switch kind := strings.IndexByte(brackets, value[i]); {
+		case kind < 0:
+		case kind < len(brackets)/2:
+			open = append(open, kind)
+		case len(open) == 0 || open[len(open)-1] != kind-len(brackets)/2:
+			return false
+		default:
+			open = open[:len(open)-1]
+		}
+	}
+	return len(open) == 0
+}
+
 // isNumber reports whether value is a hexadecimal integer of at most 64 bits as
 // programs write it, or bytes that are escaped one by one.
 func isNumber(value string) bool {
@@ -101,7 +138,7 @@ func isPronounceable(value string) bool {
 }
 
 // placeholderMarks occur in the placeholders of documentation and code.
-var placeholderMarks = []string{"your", "example", "replace", "changeme", "xxxx", "****", "....", "placeholder", "redacted", "dummy", "process.env", "os.environ", "getenv", "secrets."}
+var placeholderMarks = []string{"your", "example", "replace", "changeme", "xxxx", "****", "....", "placeholder", "redacted", "dummy", "fake", "process.env", "os.environ", "getenv", "secrets."}
 
 // isPlaceholderValue reports whether value stands for a value: a variable, a
 // placeholder, a mask.
