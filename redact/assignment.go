@@ -85,6 +85,17 @@ func (m *assignmentMatcher) passwordAssignment(start, end int) {
 	m.sentences.passwordInSentence(start, end)
 }
 
+// isMemberValue reports whether the identifier around i is itself a value, in
+// quotation marks after a colon or an equals sign: {"type": "password", ...}.
+func (m *assignmentMatcher) isMemberValue(i int) bool {
+	from := m.back(i, maxName, isBase64URL)
+	if from == 0 || strings.IndexByte("\"'", m.text[from-1]) < 0 {
+		return false
+	}
+	operator := byteAt(m.text, m.back(from-1, 2, isBlank)-1)
+	return operator == ':' || operator == '='
+}
+
 // comparedLiteral returns the literal that the identifier around i is compared
 // with, before it: "hunter2" == password.
 func (m *assignmentMatcher) comparedLiteral(i int) (from, stop int, ok bool) {
@@ -203,6 +214,9 @@ func (m *assignmentMatcher) assigned(i int) (from, stop int, quoted, ok bool) {
 		value = m.runTo(value, maxGap, in(" \t\r\n"))
 	} else {
 		value = m.runTo(value, maxGap, in(" \t"))
+	}
+	if op == ',' && m.isMemberValue(i) {
+		return 0, 0, false, false
 	}
 	switch {
 	case op == '=' && m.inConnectionString(i):

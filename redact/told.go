@@ -76,9 +76,9 @@ func (m *sentenceMatcher) endOfLine(i int) int {
 // minTold is the length of the shortest values, by kind.
 var minTold = [...]int{kindPassword: 4, kindPIN: 4, kindCode: 4, kindKey: minToldKey}
 
-// lastCandidate returns where the last run with a digit begins that is long
-// enough for a value or, if quoted values may be words, the last quotation mark;
-// -1 if there is none. It is what most sentences cost.
+// lastCandidate returns where the last digit is within a run that is long enough
+// for a value or, if quoted values may be words, the last quotation mark; -1 if
+// there is none. It is what most sentences cost.
 func (m *sentenceMatcher) lastCandidate(from, to int, k kind, quoted bool) int {
 	t := m.text
 	for i := to - 1; i >= from; i-- {
@@ -91,7 +91,7 @@ func (m *sentenceMatcher) lastCandidate(from, to int, k kind, quoted bool) int {
 		}
 		first := m.back(i, i-from, isValueByte)
 		if m.runTo(i, maxToldValue, isValueByte)-first >= minTold[k] {
-			return first
+			return i
 		}
 		i = first
 	}
@@ -186,13 +186,15 @@ type state struct {
 	linked bool // a copula or a colon came, and at most fillers since
 	direct bool // nothing came but the keyword
 	colon  bool // the value may be on the next line
+	comma  bool // nothing came since a comma
+	clause bool // another clause began after a comma
 	into   bool // the word before was "to"
 	hash   bool // a word such as commit or checksum came
 	list   bool // a value came
 }
 
 // toldAfter finds the values after the keyword.
-// The last that may be one begins at last.
+// None begins after last.
 func (m *sentenceMatcher) toldAfter(start, end, last int, w secretWord) bool {
 	limit := min(len(m.text), end+maxTold)
 	s := state{direct: true, colon: strings.HasPrefix(strings.TrimLeft(m.after(end, 4), " \r"), "\n")}
@@ -212,6 +214,7 @@ func (m *sentenceMatcher) toldAfter(start, end, last int, w secretWord) bool {
 			continue
 		}
 		if t.sort == tokenComma {
+			s.comma = true
 			continue
 		}
 		word := m.text[t.from:t.to]
@@ -248,9 +251,10 @@ func (m *sentenceMatcher) toldAfter(start, end, last int, w secretWord) bool {
 		case role&roleFiller != 0:
 		default:
 			s.into, s.linked = false, s.linked && role&roleAnd != 0
+			s.clause = s.clause || s.comma && role == 0
 			s.hash = s.hash || isOneOf(word, hashWords)
 		}
-		s.direct, s.colon = false, false
+		s.direct, s.colon, s.comma = false, false, false
 	}
 	return found
 }
@@ -279,7 +283,9 @@ func (m *sentenceMatcher) toldBefore(start, end int, w secretWord) bool {
 			i = start // blanks
 			continue
 		case tokenLink:
-			linked = value.sort != tokenEnd
+			if linked = value.sort != tokenEnd; m.text[t.next-1] == ':' {
+				value, linked = token{}, false
+			}
 			continue
 		case tokenComma:
 			continue
@@ -326,6 +332,9 @@ func (m *sentenceMatcher) clauseStart(i int) int {
 	window := m.text[from:i]
 	for _, mark := range [...]string{"\n", ". ", "! ", "? ", "; ", "。", "！", "？"} {
 		if at := strings.LastIndex(window, mark); at >= 0 {
+			if r, _ := utf8.DecodeRuneInString(window[at+len(mark):]); mark[0] <= '?' && unicode.IsLower(r) {
+				continue // "take Kestrel8! as ..."
+			}
 			from += at + len(mark)
 			window = m.text[from:i]
 			cut = false
@@ -505,7 +514,7 @@ func (m *sentenceMatcher) isValue(t token, w secretWord, s state) bool {
 		return false
 	}
 	value := m.text[t.from:m.valueEnd(t)]
-	linked := s.linked || s.list || m.isPostposed(t)
+	linked := s.linked && !s.clause || s.list || m.isPostposed(t)
 	switch w.kind {
 	case kindPIN, kindCode:
 		return isCode(value, w.kind) && (linked || w.zero && m.endsClause(t))

@@ -43,6 +43,9 @@ var toldSecrets = []string{
 	"the foobar key is ‹" + aKey + "›", "my keys: ‹" + aKey + "› and ‹bar_" + aKey + "›", "key: ‹" + aKey + "›", "token ‹" + aKey + "›",
 	"‹" + aKey + "› is the token for foobar", "der Schlüssel für foobar ist ‹" + aKey + "›", "la clé de foobar est ‹" + aKey + "›",
 	"la clave de foobar es ‹" + aKey + "›", "ключ foobar: ‹" + aKey + "›", "foobar的密钥是‹" + aKey + "›", "foobarのキーは‹" + aKey + "›です",
+	"BAZ_KEY=‹" + aKey + "›", "key=‹" + aKey + "›", "take ‹Teapot42!› as the password", "我用‹Yizi42lan›作为密码", "the alarm code has been ‹5821›",
+	"if (\"‹Teapot42x›\" == password) {", "if (db_password !== '‹Teapot42x›') {", "char password[20] = \"‹Teapot42x›\";", "var password = @\"‹Teapot42x›\";",
+	"api_key = '‹qz(t)]pw${e]mzk[fblq>-_$#vro}}›'", "DB_PASS=‹qz(t)]pw${e]mzk[fblq>-_$#vro}}›",
 	"foobar_key = \"‹" + aKey + "›\"", "the key for the foobar account that we opened is ‹" + aKey + "›", "foobar-key: ‹" + aKey + "›",
 }
 
@@ -62,7 +65,9 @@ var tellsNothing = []string{
 	"the door closes at 1830, says the code", "the key is under the mat", "the key to it is patience", "cache key is " + aKey, "the public key is " + aKey,
 	"primary key: " + aKey, "partitionKey = \"" + aKey + "\"", "the key commit is " + aHash, "key=value", "the key file is id_ed25519_2024_backup.pem",
 	"press the key F12 twice", "token limit is 128000", "the token HelloWorld2 is parsed", "the secret is 42", "the key is 7b1c9d8e-3a2f-4e5d-9c6b-0f1a2b3c4d5e",
-	"der Schlüssel passt nicht", "la clé est dans le tiroir 12b", "ключ подходит к замку 12", "密钥长度是256位", "the monkey: Bonobo77x was cute",
+	"locked out user ann42x: wrong password", "Passwort vergessen, Gerät ist Router7590", `{"kind": "password", "minimum4you": 12}`,
+	"password: \"real_key\"", "token = 'insert-token-here'", "password_hint = \"Teapot42x\"", "tokenizer=qz42k_base1", "password = \"${DB_PASS}\"",
+	"if (password != oldPassword2) {", "secret = get(\"a1\")[b2]{c}", "der Schlüssel passt nicht", "la clé est dans le tiroir 12b", "ключ подходит к замку 12", "密钥长度是256位", "the monkey: Bonobo77x was cute",
 	"the turkey is 12pounds", "the key is proxyFactoryBean2Impl, a class", "the key is /etc/ssl/private/key2024a.pem",
 }
 
