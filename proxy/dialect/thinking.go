@@ -20,6 +20,71 @@ var thoughtMarks = [...]struct{ open, end string }{
 	{"◁think▷", "◁/think▷"},
 }
 
+// thoughtNames are parts of the names of elements for thoughts, in the forms of
+// elementForms.
+var thoughtNames = [...]string{"think", "thought", "reason", "reflect", "analysis", "scratchpad", "monologue", "rationale", "deliberat", "cot", "internal"}
+
+// elementForms are what is around the name of an element.
+var elementForms = [...]struct{ open, close string }{
+	{"<|", "|>"},
+	{"<", ">"},
+	{"[", "]"},
+	{"◁", "▷"},
+}
+
+// maxElement is the longest opening tag of an element, in bytes.
+const maxElement = 64
+
+// afterThought returns what follows an element for thoughts that text begins
+// with, whatever its form. It is not ok unless there is such an element and an
+// answer after it, because a model may have been asked for such elements.
+func afterThought(text string) (answer string, ok bool) {
+	for _, f := range elementForms {
+		inside, found := strings.CutPrefix(text, f.open)
+		if !found {
+			continue
+		}
+		tag, inside, found := strings.Cut(inside, f.close)
+		if !found || len(tag) > maxElement {
+			return "", false
+		}
+		name, attributes, _ := strings.Cut(tag, " ")
+		if !isThoughtName(name) && !isThoughtName(attributes) { // <details type="reasoning">
+			return "", false
+		}
+		folded := strings.ToLower(inside)
+		for _, end := range [...]string{f.open + "/" + name + f.close, f.open + "end_" + name + f.close, f.open + "end_of_" + name + f.close} {
+			end = strings.ToLower(end)
+			if i := strings.Index(folded, end); i >= 0 && len(folded) == len(inside) {
+				answer = strings.TrimLeft(inside[i+len(end):], blanks)
+				return answer, answer != ""
+			}
+		}
+	}
+	return "", false
+}
+
+// isThoughtName reports whether one of the words of name is for thoughts.
+func isThoughtName(name string) bool {
+	name = strings.ToLower(name)
+	for word := range strings.FieldsFuncSeq(name, func(r rune) bool { return r < 'a' || r > 'z' }) {
+		for _, n := range thoughtNames {
+			if strings.HasPrefix(word, n) || len(n) > len("cot") && strings.Contains(word, n) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// thoughtTitles are sentences before a thought and before the answer.
+var thoughtTitles = [...]struct{ open, end string }{
+	{"Here is my thought process:", "Here is my response:"},
+	{"Here's my thought process:", "Here's my response:"},
+	{"### Thinking", "### Final Response"},
+	{"## Thinking", "## Final Response"},
+}
+
 // answerMarks may enclose the answer behind such thoughts.
 var answerMarks = [...]struct{ open, end string }{
 	{"<|START_RESPONSE|>", "<|END_RESPONSE|>"},
@@ -46,6 +111,16 @@ func withoutThinking(text string) string {
 		}
 		_, answer, _ := strings.Cut(inside, m.end)
 		return withoutThinking(unwrapAnswer(strings.TrimLeft(answer, blanks)))
+	}
+	if answer, ok := afterThought(rest); ok {
+		return withoutThinking(unwrapAnswer(answer))
+	}
+	for _, m := range thoughtTitles {
+		if inside, ok := strings.CutPrefix(rest, m.open); ok {
+			if _, answer, closed := strings.Cut(inside, m.end); closed {
+				return strings.TrimLeft(answer, blanks)
+			}
+		}
 	}
 	for _, m := range thoughtMarks {
 		// A chat template may have opened the mark in the prompt. An answer
