@@ -151,17 +151,6 @@ func (m *assignmentMatcher) shortPassword(start, end int) {
 	m.addAssigned(rulePassword, from, stop)
 }
 
-// ambiguousPassword finds a password after a word that means other keys, too:
-// "la clave es Gato1234".
-func (m *assignmentMatcher) ambiguousPassword(start, end int) {
-	if end < m.assignedEnd || isWord(byteAt(m.text, start-1)) || isWord(byteAt(m.text, end)) {
-		return
-	}
-	if from, stop, _, ok := m.assigned(end); ok && hasDigitAndLetter(m.text[from:stop]) && isPasswordValue(m.text[from:stop], false) {
-		m.addAssigned(rulePassword, from, stop)
-	}
-}
-
 // inARN reports whether the keyword at i is part of the name of an AWS
 // resource: arn:aws:secretsmanager:...:secret:name.
 func (m *assignmentMatcher) inARN(i int) bool {

@@ -316,7 +316,7 @@ var hostileUnits = []string{
 	"a", "A", "1", "\"", "'", "\\", "{\"", "password=\"\\\"", "\"password\":\"", "cookie: a=b; ", "cookie", "authorization: a ", "kind: Secret\n",
 	"kind: Secret\ndata:\n  a: b\n", ":5432:a:b:", "$6$a$", "private-lines: 1\n", "mysql -p", "login -p ", "zip ", "echo |password-stdin", "net use /user:",
 	"htpasswd -b ", "basicauth(\"a\",", "jdbc:oracle:thin:a/", "?key=a&code=", "%3Ftoken%3D", "password%22%3A%22", "pin is ", "pin for ", "seed phrase ",
-	"password to ", "password for the ", "user password ", "a at b dot ", "(at)", "%40a.", "&#64;", "@tcp(", "getconnection(a,", "/reset/", "wa.me/1",
+	"password to ", "password for the ", "my password is a1 ", "a1b2c3 is my key ", "door code 1234 ", "key a1b2c3d4e5f6g7h8 ", "пароль a1 ", "密码a1", "user password ", "a at b dot ", "(at)", "%40a.", "&#64;", "@tcp(", "getconnection(a,", "/reset/", "wa.me/1",
 	"\u5bc6", "\u5bc6\u7801", "pass=", "psk: ", "variable \"password\" {", "| password | ", "arn:aws:secret:", ";password=a;user=", "AAAAAAAAAAAAAAAAAAAAA", "machine login password ",
 	// With bytes that differ, for what looks random.
 	"xoxb-aB3dEf9-", "sk-aB3dEf9_", "token=aB3dEf9(", "token=a.B3/d(\"", "password=aB3dEf9{", "pass=your(", "glpat-aB3xYz9", "eyJrIjoiaB3d", "ops_eyJaB3dEf9", "SG.aB3dEf9.",
@@ -428,7 +428,7 @@ func FuzzRedact(f *testing.F) {
 		f.Add(c.in)
 	}
 	f.Add("anna@example.org:s3cret@4111111111111111")
-	for _, file := range []string{"attacks.txt", "personal.txt", "fresh.txt", "third.txt", "benign.txt"} {
+	for _, file := range []string{"attacks.txt", "personal.txt", "fresh.txt", "third.txt", "fourth.txt", "benign.txt", "fourthbenign.txt"} {
 		for _, s := range readSamples(f, file) {
 			f.Add(s.text)
 		}

@@ -5,7 +5,12 @@ import (
 )
 
 // sentenceMatcher finds passwords and codes in prose.
-type sentenceMatcher struct{ *document }
+type sentenceMatcher struct {
+	*document
+	// runEnd is the end of the run without blanks that was read last, inRun the
+	// number of keywords in it.
+	runEnd, inRun int
+}
 
 // maxSentencePassword is how far after "password" a password of a sentence
 // ends, in bytes.

@@ -88,7 +88,7 @@ func digitsIn(value string) int {
 	return n
 }
 
-func hasDigit(value string) bool { return strings.IndexFunc(value, func(r rune) bool { return r >= '0' && r <= '9' }) >= 0 }
+func hasDigit(value string) bool { return strings.ContainsAny(value, "0123456789") }
 
 func isHexWord(value string) bool { return strings.Trim(value, "0123456789abcdefABCDEF") == "" }
 

@@ -44,7 +44,7 @@ var quotes = map[rune]string{
 // The less of that shows a value, the less like a word the value must look.
 // It reports whether it found one.
 func (m *sentenceMatcher) told(start, end int, w secretWord) bool {
-	if m.withinWord(start, w) {
+	if m.withinWord(start, w) || m.tooManyInRun(start) {
 		return false
 	}
 	end, ok := m.ending(end, w)
@@ -71,6 +71,20 @@ func (m *sentenceMatcher) endOfLine(i int) int {
 		return i + len(window)
 	}
 	return i + at
+}
+
+// maxTellingWords is how many keywords are read within one run without blanks.
+// More are not in a sentence.
+const maxTellingWords = 12
+
+// tooManyInRun counts a keyword at i. Runs are those that no blank ends within
+// maxTold bytes.
+func (m *sentenceMatcher) tooManyInRun(i int) bool {
+	if i >= m.runEnd {
+		m.runEnd, m.inRun = m.runTo(i, maxTold, func(c byte) bool { return c > ' ' }), 0
+	}
+	m.inRun++
+	return m.inRun > maxTellingWords
 }
 
 // minTold is the length of the shortest values, by kind.
@@ -117,6 +131,9 @@ func startsQuote(text string) bool {
 func (m *sentenceMatcher) withinWord(start int, w secretWord) bool {
 	before, _ := utf8.DecodeLastRuneInString(m.text[:start])
 	first, _ := utf8.DecodeRuneInString(m.text[start:])
+	if before == '?' || before == '&' { // a parameter
+		return true
+	}
 	if isUnspaced(first) || isSemitic(first) || !unicode.IsLetter(before) && !unicode.IsDigit(before) || isUnspaced(before) {
 		return false
 	}
@@ -378,7 +395,7 @@ func hasAnySuffix(word string, suffixes []string) bool {
 func (m *sentenceMatcher) changes(start, i, next int) bool {
 	around := m.before(start, 40) + " " + strings.ToLower(m.text[start:i]) + strings.ToLower(m.after(next, 64))
 	for word := range strings.FieldsSeq(around) {
-		if hasAnyPrefix(word, lexicon().changes) {
+		if lexicon().changes.of(word) {
 			return true
 		}
 	}
@@ -401,7 +418,7 @@ func (m *sentenceMatcher) hasObject(from, to int) bool {
 		if i := strings.IndexAny(word, "'’"); i >= 0 && i < 3 { // d'entrée
 			word = strings.TrimLeft(word[i:], "'’")
 		}
-		if hasAnyPrefix(word, lexicon().objects) {
+		if lexicon().objects.of(word) {
 			return true
 		}
 	}

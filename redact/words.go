@@ -65,12 +65,18 @@ type vocabulary struct {
 	// particles are the copulas of languages without blanks, postposed those
 	// after a value.
 	particles, postposed []string
-	objects, changes     []string // beginnings of words
+	objects, changes     beginnings
 }
+
+// beginnings are those of words, by their first byte.
+type beginnings map[byte][]string
+
+// of reports whether word, in lower case, begins with one of b.
+func (b beginnings) of(word string) bool { return word != "" && hasAnyPrefix(word, b[word[0]]) }
 
 // lexicon reads the embedded data, whose syntax a test checks.
 var lexicon = sync.OnceValue(func() *vocabulary {
-	v := &vocabulary{roles: map[string]role{}}
+	v := &vocabulary{roles: map[string]role{}, objects: beginnings{}, changes: beginnings{}}
 	byLanguage := map[string]map[string]role{}
 	kinds := map[string]kind{"password": kindPassword, "pin": kindPIN, "code": kindCode, "key": kindKey}
 	roles := map[string]role{
@@ -85,9 +91,9 @@ var lexicon = sync.OnceValue(func() *vocabulary {
 			case isKeyword:
 				v.keywords = append(v.keywords, secretWord{text: word, kind: k, compound: column[1] == "compound", zero: column[1] == "zero", languages: languages})
 			case column[0] == "object":
-				v.objects = append(v.objects, word)
+				v.objects[word[0]] = append(v.objects[word[0]], word)
 			case column[0] == "change":
-				v.changes = append(v.changes, word)
+				v.changes[word[0]] = append(v.changes[word[0]], word)
 			case column[1] == "own":
 				for _, l := range languages {
 					if byLanguage[l] == nil {
