@@ -63,7 +63,7 @@ func isMetadata(text string, i int) bool {
 // inflections make another word of token and secret: tokenizer, secretary.
 var inflections = []string{"iz", "is", "ary", "ari", "ion", "ly", "ing"}
 
-// isInflected reports whether the word that ends at i goes on as another one.
+// isInflected reports whether the word that ends at i continues as another one.
 func isInflected(text string, i int) bool {
 	return i < len(text) && isLetter(text[i]) && hasAnyPrefix(text[i:], inflections)
 }

@@ -22,7 +22,7 @@ func exactKeyword(a action, keyword string) action {
 }
 
 // tell returns an action that finds what is assigned to a word, or else what a
-// sentence tells of it.
+// sentence gives as its value.
 func tell(w secretWord) action {
 	return func(s *scanner, start, end int) {
 		before := len(s.matches)

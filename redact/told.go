@@ -38,7 +38,7 @@ var quotes = map[rune]string{
 	'"': `"`, '`': "`", '\'': "'", '“': "”“", '„': "“”\"", '”': "”", '«': "»", '»': "«", '‘': "’", '‚': "‘’", '「': "」", '『': "』", '‹': "›",
 }
 
-// told finds the secret that a sentence tells of w, which is at [start, end):
+// told finds the secret that a sentence gives for w, which is at [start, end):
 // "my password for the router is still X", "X is the key". What stands between
 // the two may be a copula or a colon, words for the purpose, quotation marks.
 // The less of that shows a value, the less like a word the value must look.
@@ -63,7 +63,7 @@ func (m *sentenceMatcher) told(start, end int, w secretWord) bool {
 }
 
 // endOfLine returns the end of the line at i, at most maxTold bytes from it. A
-// line goes on in the next one if nothing or a colon ends it.
+// line continues in the next one if nothing or a colon ends it.
 func (m *sentenceMatcher) endOfLine(i int) int {
 	window := m.after(i, maxTold)
 	at := strings.IndexByte(window, '\n')
@@ -148,7 +148,7 @@ func (m *sentenceMatcher) withinWord(start int, w secretWord) bool {
 }
 
 // ending skips the ending of the keyword before i. It is not ok if the word
-// goes on as another one.
+// continues as another one.
 func (m *sentenceMatcher) ending(i int, w secretWord) (end int, ok bool) {
 	n, limit := 0, maxEnding
 	if w.compound { // English

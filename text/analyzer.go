@@ -60,7 +60,7 @@ const (
 	orderBit      // of a word only: at the start of a sentence it begins a standing order
 	StatesChange  // a word may say that something has become different: see Cue
 
-	// StatesClass means that a word tells of a class of statements, such as
+	// StatesClass means that a word belongs to a class of statements, such as
 	// where somebody lives. A word has orderBit instead.
 	StatesClass = orderBit
 )

@@ -17,11 +17,12 @@ var wrappers = strings.Fields(wrapperNames)
 
 // HumanWords returns the part of a message that a person typed: without the
 // wrapper elements of agents and clients, what clients put before it, long
-// fenced code and quoted files. Of
+// fenced code and quoted files, and without the tags around what a client says
+// that its user typed. Of
 // a message longer than MaxText it reads the start and, as that is where people
 // write if they add a lot of context, more of the end. The result may be empty.
 func HumanWords(message string) string {
-	message = cutPreamble(message)
+	message = AfterPreamble(message)
 	if len(message) > MaxText {
 		message = strings.ToValidUTF8(message[:MaxText/4]+"\n"+message[len(message)-MaxText*3/4:], "")
 	}

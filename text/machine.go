@@ -133,7 +133,7 @@ var requestNouns = WordSet("request question message query prompt task instructi
 // down: the part under that. Others are returned as they are.
 func AfterPreamble(message string) string {
 	rest := strings.TrimLeft(message, " \t\r\n")
-	if !strings.HasPrefix(rest, "# ") {
+	if title := strings.TrimLeft(rest, "#"); title == rest || !strings.HasPrefix(title, " ") {
 		return message
 	}
 	at := 0

@@ -1,6 +1,9 @@
 package text
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 func TestPreamblesAreCut(t *testing.T) {
 	for _, c := range [][2]string{
@@ -9,7 +12,7 @@ func TestPreamblesAreCut(t *testing.T) {
 		{"# Workspace\n- go.mod\n\n# User request\nfix the build", "fix the build"},
 		{"## Selection\nfunc main() {}\n\n## My question\nhow do we log errors?\n\n### Details\nonly in cmd", "how do we log errors?\n\n### Details\nonly in cmd"},
 	} {
-		if got := HumanWords(c[0]); got != c[1] {
+		if got := strings.TrimSpace(HumanWords(c[0])); got != c[1] {
 			t.Errorf("%q: got %q, want %q", c[0], got, c[1])
 		}
 	}

@@ -49,7 +49,7 @@ func (r *reloader) run(ctx context.Context) {
 }
 
 // reload reads the configuration again. One with problems changes nothing. What
-// has changed is logged by key, without values. Whoever has asked gets an answer
+// has changed is logged by key, without values. A reload is always answered
 // in the log whatever its level.
 func (r *reloader) reload() {
 	next, err := r.load()

@@ -58,7 +58,7 @@ func serveLocked(ctx context.Context, s streams, flags config.Overrides, file st
 	if locked := <-watched; !errors.Is(locked, context.Canceled) {
 		err = errors.Join(err, locked)
 	}
-	if release != nil { // whoever waits for it starts another Remora
+	if release != nil { // a program that waits for it starts another Remora
 		release()
 	}
 	return err

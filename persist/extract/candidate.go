@@ -32,14 +32,12 @@ func spansOf(text string, at time.Time, message int) []span {
 	return spans
 }
 
-// spansIn reads the own words of a message of the user.
-func spansIn(own ownText, said time.Time, message int) []span {
+// spansIn reads the own words of a message of the user. about are the persons
+// whom the one before spoke of last; it returns those of this one.
+func spansIn(own ownText, at time.Time, message int, about []person) ([]span, []person) {
 	var out []span
 	var space [stackWords]word
 	typed, cut := typedText(own.message, own.text)
-	for range cut {
-		out = append(out, span{reject: RejectQuoted})
-	}
 	framed := ""
 	switch frameOf(typed) {
 	case frameDeclined:
@@ -51,13 +49,14 @@ func spansIn(own ownText, said time.Time, message int) []span {
 	}
 	mayTell := mayBeTale.in(strings.ToLower(typed))
 	rules := rulesIn(typed)
-	at, from := 0, 0
+	last, ahead := "", false
+	start, end := 0, 0 // of the sentence
 	for i, s := range text.Sentences(typed) {
 		if len(out) == maxSpans {
 			break
 		}
-		from = at + strings.Index(typed[at:], s)
-		at = from + len(s)
+		start = end + strings.Index(typed[end:], s)
+		end = start + len(s)
 		s = strings.TrimLeft(s, "-*•# \t")
 		if s == "" {
 			continue
@@ -90,13 +89,13 @@ func spansIn(own ownText, said time.Time, message int) []span {
 		if sp.candidate != nil && framed != "" {
 			sp = span{reject: framed}
 		}
-		if sp.candidate != nil && !sp.candidate.Requested && rules.hold(from, sp.candidate) {
+		if sp.candidate != nil && !sp.candidate.Requested && rules.hold(start, sp.candidate) {
 			sp = span{reject: RejectQuoted}
 		}
 		if c := sp.candidate; c != nil {
 			back, bare := corrects(appendWords(space[:0], s))
-			c.Time, c.Message, c.Corrects, c.Answer = said, message, back, bare && i == 0
-			c.dates = datesIn(c.words, said)
+			c.Time, c.Message, c.Corrects, c.Answer = at, message, back, bare && i == 0
+			c.dates = datesIn(c.words, at)
 			c.Suspicious = own.mayInstruct() && instructs(c.Quote)
 		}
 		out = append(out, sp)
@@ -105,6 +104,9 @@ func spansIn(own ownText, said time.Time, message int) []span {
 				framed = RejectFiction
 			}
 		}
+	}
+	for range cut {
+		out = append(out, span{reject: RejectQuoted})
 	}
 	return out, about
 }

@@ -205,8 +205,8 @@ func elementsOf(s string) (all []element) {
 
 // markOwn marks the elements that hold what the speaker typed: those that
 // clients name so, and, where all of a message is in elements, those that are
-// neither a client's notes nor a document. Beside other words of the speaker,
-// and beside a request in its own element, an element is what these are about.
+// neither a client's notes nor a document. Next to other words of the speaker,
+// and next to a request in its own element, an element is what these are about.
 func markOwn(s string, all []element) {
 	alone, at := true, 0
 	for i := range all {

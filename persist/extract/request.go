@@ -8,7 +8,7 @@ import (
 
 // People ask to remember something in words of courtesy and a verb: "could you
 // please keep in mind that ...", "it would be great if you noted ...". Which
-// words may stand where is in requests.txt, for all languages together.
+// words may be where is in requests.txt, for all languages together.
 
 //go:embed requests.txt
 var requestsText string

@@ -103,7 +103,7 @@ func (s *Statement) Read(a *text.Analyzer, said string, usual text.Language) {
 	}
 }
 
-// endsSentence reports whether token i ends a sentence. "22. Oktober" goes on.
+// endsSentence reports whether token i ends a sentence. "22. Oktober" continues.
 func (s *Statement) endsSentence(i int) bool {
 	t := &s.tokens[i]
 	if t.Kind < text.SentenceToken {

@@ -44,7 +44,7 @@ type question struct {
 	Nothing bool      `json:"nothing,omitempty"` // the block must be empty
 }
 
-// avoided is a text, which may stand in a line that holds unless as well, or
+// avoided is a text, which may be in a line that holds unless as well, or
 // that is marked as outdated.
 type avoided struct {
 	Text   string `json:"text"`

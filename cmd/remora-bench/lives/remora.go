@@ -32,7 +32,7 @@ const (
 )
 
 // remora is a `remora serve` with a clock that can be set, in front of an
-// upstream that answers what it is told to.
+// upstream that answers what a test sets.
 type remora struct {
 	binary, dir string
 	config      string

@@ -33,7 +33,7 @@ func (l Lifetime) Reason() string { return lifetimes[l].reason }
 func (l Lifetime) Fix() string { return lifetimes[l].fix }
 
 // LifetimeOf returns how long the files of a directory last, which need not
-// exist yet. container says whether this is a container. It is Lasting wherever
+// exist yet. container is true in a container. It is Lasting wherever
 // nothing can be told: on other systems than Linux, for "", and for volumes
 // that are deleted by somebody else.
 func LifetimeOf(dir string, container bool) Lifetime {
@@ -58,7 +58,7 @@ func followLinks(path string) string {
 }
 
 // maxMounts is how much of the list of mounts is read, in bytes: some thousand
-// lines. A pod has some forty. Nothing is told from a longer list.
+// lines. A pod has some forty. A longer list is not read.
 const maxMounts = 1 << 20
 
 // readMounts returns the mounts of this process as proc_pid_mountinfo(5)
