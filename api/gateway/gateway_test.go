@@ -53,7 +53,7 @@ func TestScopes(t *testing.T) {
 		t.Fatal(err)
 	}
 	scopes := func(conversation string, scope ...string) (all []string) {
-		for _, m := range r.find(t, "When does the dog licence of Biscuit end?", map[string]any{"scope": scope, "conversation_id": conversation}) {
+		for _, m := range r.find(t, "Is the dog Biscuit a beagle, and when does her licence end?", map[string]any{"scope": scope, "conversation_id": conversation}) {
 			all = append(all, fmt.Sprint(m["source_scope"]))
 			if uri := m["resource_uri"]; (m["source_scope"] == "resources") != (uri == "file:///dogs.md") {
 				t.Errorf("%v has the URI %v", m["source_scope"], uri)

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -23,6 +24,9 @@ import (
 // configuration read again. What can change does, what can't is named, and a
 // file with problems changes nothing.
 func TestReloadsAtHangup(t *testing.T) {
+	hangups := make(chan os.Signal, 1) // else what is started ignores hangups if nohup started this
+	signal.Notify(hangups, syscall.SIGHUP)
+	defer signal.Stop(hangups)
 	file := filepath.Join(t.TempDir(), "config.json")
 	write := func(text string) {
 		t.Helper()

@@ -220,7 +220,7 @@ func (c *Config) storageSettings() []setting {
 		{key: "storage.setAside", at: boolean(&c.Store.SetAside), doc: "Renames a store that proves damaged three times in a row, never deletes it, and makes a new one, with an error in the log (see [the store's process](storage-process.md)). Off: the store stays, and there is no memory until someone repairs it."},
 		{key: "storage.hangTimeout", at: duration(&c.Store.Process.Hang, 100*time.Millisecond, maxDuration), doc: "A store's process that is silent for longer is killed and restarted. Requests stop waiting for it long before that."},
 		{key: "storage.memoryBytes", at: size(&c.Store.MemoryBytes, 32<<20, maxBytes), share: 3.0 / 8, doc: "Soft memory limit of the store's process, without the files that it maps. Below 96 MiB it merges in small pieces, which takes more CPU time, and keeps at most 160 KiB of one turn (else 768 KiB)."},
-		{key: "storage.clockFile", at: text(&c.Store.ClockFile), doc: "For tests and measurements alone: a file with a duration, such as `-720h`, that is added to the machine's clock for all that is dated, expires, or is said to be long ago. It is read anew at every look at the clock."},
+		{key: "storage.clockFile", at: text(&c.Store.ClockFile), doc: "For tests and measurements alone: a file with a duration, such as `-720h`, that is added to the machine's clock for all that is dated, expires, or is said to be long ago. The file is read each time the clock is."},
 	}
 }
 
