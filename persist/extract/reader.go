@@ -99,12 +99,12 @@ func falseLast(a, b bool) int {
 // were said.
 func (r *reading) collect(window []Message, o Options, out *Result) error {
 	unread := r.own
-	var about []person
+	persons := mentions{about: map[string][]person{}}
 	for i := range window {
 		m := &window[i]
 		if !m.New {
 			if m.User {
-				about = aboutOf(ownWords(m.Text), about)
+				persons.read(m)
 			}
 			continue
 		}
@@ -119,6 +119,7 @@ func (r *reading) collect(window []Message, o Options, out *Result) error {
 			case took > o.SoftLimit:
 				out.CutShort = true
 				out.Rejected[RejectTime]++
+				delete(persons.about, m.Speaker)
 				continue
 			}
 		}
@@ -130,8 +131,8 @@ func (r *reading) collect(window []Message, o Options, out *Result) error {
 				out.Candidates = append(out.Candidates, c)
 			}
 		}
-		var spans []span
-		spans, about = spansIn(own, m.Time, i, about)
+		spans, about := spansIn(own, m.Time, i, persons.about[m.Speaker])
+		persons.keep(m, own, about, spans, playing)
 		for _, sp := range spans {
 			switch {
 			case sp.forget != "":

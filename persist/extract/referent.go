@@ -2,6 +2,7 @@ package extract
 
 import (
 	_ "embed"
+	"slices"
 	"strings"
 	"sync"
 
@@ -103,11 +104,11 @@ func personsIn(s string, ws []word) (all []person) {
 	return all
 }
 
-// aboutOf returns the persons whom the last sentence of a message speaks of that
-// speaks of any, or those before it.
-func aboutOf(own string, before []person) []person {
+// aboutOf returns the persons whom the last sentence of what somebody typed
+// speaks of that speaks of any, or those before it.
+func aboutOf(typed string, before []person) []person {
 	var space [stackWords]word
-	for n, s := range text.Sentences(own) {
+	for n, s := range text.Sentences(typed) {
 		if n == maxSpans {
 			break
 		}
@@ -116,6 +117,38 @@ func aboutOf(own string, before []person) []person {
 		}
 	}
 	return before
+}
+
+// mentions are the persons whom each speaker spoke of last. What is said in a role
+// play, as fiction or not to be kept leaves none behind.
+type mentions struct {
+	about   map[string][]person // by the speaker
+	playing bool                // role play is going on in the messages that were read before
+}
+
+// read reads a message of the user that is not new.
+func (k *mentions) read(m *Message) {
+	typed, _ := typedText(m.Text, ownWords(m.Text))
+	playing := k.playing || m.Fiction
+	k.playing = rolePlayAfter(typed, k.playing)
+	if playing || k.playing || frameOf(typed) != framePlain {
+		delete(k.about, m.Speaker)
+		return
+	}
+	k.about[m.Speaker] = aboutOf(typed, k.about[m.Speaker])
+}
+
+// keep keeps the persons whom a new message spoke of, whose sentences are spans.
+func (k *mentions) keep(m *Message, own ownText, about []person, spans []span, playing bool) {
+	unreal := playing || slices.ContainsFunc(spans, func(sp span) bool { return sp.reject == RejectFiction || sp.reject == RejectDeclined })
+	if !unreal && len(about) > 0 {
+		typed, _ := typedText(own.message, own.text)
+		unreal = frameOf(typed) != framePlain
+	}
+	if unreal {
+		about = nil
+	}
+	k.about[m.Speaker] = about
 }
 
 func genderOf(w *word) gender {
@@ -192,23 +225,23 @@ func referring(s string, ws []word, main int, known []person) (sp span, about pe
 		from = ws[main].start + at
 	}
 	rest := s[from:]
-	possessive := !strings.Contains(own, " ")
-	resolved := p.called + rest
-	switch {
-	case possessive && own == "my":
-		resolved = p.called + "'s" + rest
-	case possessive:
-		resolved = p.called + ": " + s[ws[main].start:]
-	}
 	judged := judge(own + rest)
-	if judged.candidate == nil || judged.candidate.Requested || !strings.HasPrefix(judged.candidate.Quote, own) {
+	if judged.candidate == nil || judged.candidate.Requested {
 		return span{reject: RejectUnclear}, p, true
 	}
-	// What follows the statement in the sentence is left out of either.
-	quote := strings.TrimRight(strings.TrimSpace(s[ws[main].start:]), "?,;:-– ")
-	whole := strings.TrimRight(strings.TrimSpace(resolved), "?,;:-– ")
-	if behind := len(strings.TrimSpace(own+rest)) - len(judged.candidate.Quote); behind > 0 && behind < len(quote) {
-		quote, whole = quote[:len(quote)-behind], whole[:len(whole)-behind]
+	// What follows the statement in the sentence is left out.
+	said, ok := strings.CutPrefix(judged.candidate.Quote, own)
+	if !ok || said == "" || !strings.HasPrefix(rest, said) {
+		return span{reject: RejectUnclear}, p, true
+	}
+	said = strings.TrimRight(said, "?,;:-– ")
+	quote := s[ws[main].start:from] + said
+	whole := p.called + said
+	switch possessive := !strings.Contains(own, " "); {
+	case possessive && own == "my":
+		whole = p.called + "'s" + said
+	case possessive:
+		whole = p.called + ": " + quote
 	}
 	c := &Candidate{Quote: quote, named: whole, kind: judged.candidate.kind, words: words(whole)}
 	return span{candidate: c}, p, true
