@@ -402,7 +402,8 @@ func quotationEnd(s string, at int) int {
 		closing = "”"
 	case '„':
 		closing = "“"
-		if i, j := strings.Index(s[at:], "”"), strings.Index(s[at:], "“"); i >= 0 && (j < 0 || i < j) {
+		reach := s[at:min(len(s), at+maxQuoted)]
+		if i, j := strings.Index(reach, "”"), strings.Index(reach, "“"); i >= 0 && (j < 0 || i < j) {
 			closing = "”"
 		}
 	case '«':
