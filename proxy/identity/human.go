@@ -16,13 +16,15 @@ import (
 // Human returns the part of a message that a person typed, or "". texts are the
 // message's.
 func (p *Profile) Human(texts []string) string {
-	kept := texts
+	kept, cloned := texts, false
 	if slices.ContainsFunc(kept, p.isHarness) {
-		kept = slices.DeleteFunc(slices.Clone(kept), p.isHarness)
+		kept, cloned = slices.DeleteFunc(slices.Clone(kept), p.isHarness), true
 	}
 	for i, t := range kept {
 		if cut := p.cutPreamble(t); len(cut) != len(t) {
-			kept = slices.Clone(kept)
+			if !cloned {
+				kept, cloned = slices.Clone(kept), true
+			}
 			kept[i] = cut
 		}
 	}

@@ -130,3 +130,23 @@ func TestHumanTexts(t *testing.T) {
 		}
 	}
 }
+
+// TestHumanOfManyParts checks that reading a message takes no more memory for
+// each of its parts than the part is long.
+func TestHumanOfManyParts(t *testing.T) {
+	p := &Profile{}
+	p.Preambles = []Preamble{{Begins: "# Editor", Ends: "# Asked:"}}
+	texts := make([]string, 500)
+	for i := range texts {
+		texts[i] = "# Editor\na.go\n# Asked: hi"
+	}
+	if got := p.Human(texts); strings.Contains(got, "a.go") {
+		t.Errorf("got %q", got)
+	}
+	if texts[0] != "# Editor\na.go\n# Asked: hi" {
+		t.Errorf("the parts were changed: %q", texts[0])
+	}
+	if n := testing.AllocsPerRun(5, func() { p.Human(texts) }); n > 100 {
+		t.Errorf("%v allocations", n)
+	}
+}
