@@ -3,6 +3,7 @@ package persist
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -13,12 +14,13 @@ import (
 
 // finding is the result of the audit of one conversation.
 type finding struct {
-	record   AuditRecord
-	summary  *extract.Summary
-	requests []PendingForget
-	rolePlay bool    // continues after it
-	replaced int     // facts deleted because their turn was replaced
-	priority float64 // sum over the facts saved
+	record    AuditRecord
+	summary   *extract.Summary
+	requests  []PendingForget
+	rolePlay  bool    // continues after it
+	replaced  int     // facts deleted because their turn was replaced
+	withdrawn int     // facts deleted because their words are a template
+	priority  float64 // sum over the facts saved
 }
 
 func (f *finding) reject(why string) { f.record.Rejected[why]++ }
@@ -78,12 +80,15 @@ func (a *auditor) inspect(ctx context.Context, c *conversation, changes *scopeCh
 	}
 	repeated := map[int]*template{}
 	for i := range c.window {
-		if m := &c.window[i]; m.New && m.User {
+		// What is imported may be a conversation that was audited already.
+		if m := &c.window[i]; m.New && m.User && !strings.HasPrefix(m.source, facts.SourceImport) {
 			if t := a.templates.read(c.conversationKey, m.Text); t != nil {
 				repeated[i] = t
-				if _, err := changes.Withdraw(ctx, t.words, func(quote string) bool { return t.holds(quote) }); err != nil {
+				n, err := changes.Withdraw(ctx, t.words, t.holds)
+				if err != nil {
 					return out, err
 				}
+				out.withdrawn += n
 			}
 		}
 	}
@@ -241,7 +246,7 @@ func (r *round) inspectAndRecord(c *conversation, changes *scopeChanges, proposa
 	var found finding
 	tooLong := false
 	err := r.retry("audit", func() (err error) {
-		found, err = r.inspect(r.work, c, changes, proposals, storage.Clock)
+		found, err = r.inspect(r.work, c, changes, proposals, time.Now)
 		if tooLong = errors.Is(err, extract.ErrTooLong); tooLong { // a repetition would take as long
 			return nil
 		}
@@ -253,6 +258,9 @@ func (r *round) inspectAndRecord(c *conversation, changes *scopeChanges, proposa
 	c.summary, c.rolePlay = found.summary, found.rolePlay
 	if tooLong {
 		return extract.ErrTooLong
+	}
+	if found.withdrawn > 0 {
+		r.log.Info("facts withdrawn: their text came back in other conversations", "facts", found.withdrawn)
 	}
 	found.record.Distilled = proposals != nil
 	r.findings = append(r.findings, found)

@@ -70,6 +70,7 @@ const (
 	TagRemembered  = "remembered"  // asked for in so many words
 	TagDistilled   = "distilled"   // put in words by a model
 
+	tagPreference  = "preference"  // a preference or a standing order: see extract.Candidate.Kind
 	tagSupersedes  = "supersedes:" // + id of the older statement on the same subject
 	tagContradicts = "contradicts:"
 	tagSaid        = "said:" // + mark of a statement that reinforced it, so that a repetition does not count twice
@@ -141,6 +142,7 @@ type fact struct {
 	correction             extract.Correction
 	class                  text.Cue // of a short one: see [updates.Statement.Class]
 	pinned                 bool
+	deliberate             bool // it was pinned, imported or asked for, or is a preference
 }
 
 // factOverhead is what a fact takes in addition to its strings, including its
@@ -168,6 +170,8 @@ func parse(m *storage.Memory) *fact {
 	take := func(n int) (s string) { s, held = held[:n], held[n:]; return s }
 	f.id, f.turn, f.conversation = take(len(m.ID)), take(len(m.Provenance.Turn)), take(len(m.Conversation))
 	f.superseded, f.dates = take(len(m.SupersededBy)), held
+	f.deliberate = f.pinned || slices.Contains(m.Tags, TagRemembered) || slices.Contains(m.Tags, tagPreference) ||
+		strings.HasPrefix(m.Source, SourceImport)
 	return f
 }
 

@@ -419,12 +419,16 @@ func (c *Changes) Revoke(ctx context.Context, turn, text string, proposed map[st
 }
 
 // Withdraw deletes the facts that were said once, in words of text, which is
-// normalized and turned out to be a template, if is holds for them. Pinned
-// ones stay, and those of fewer than minWithdrawn words, which people may have
-// said as well.
+// normalized and turned out to be a template, if is holds for them. What people
+// gave on purpose stays: what they gave or changed by hand, asked to remember,
+// pinned or imported, preferences and standing orders. So do facts of fewer
+// than minWithdrawn words, which people may have said as well.
 func (c *Changes) Withdraw(ctx context.Context, text string, is func(words string) bool) (n int, err error) {
 	for _, f := range slices.Collect(maps.Values(c.set.byID)) {
-		if f.pinned || f.said > f.from || strings.Count(f.Words, " ")+1 < minWithdrawn || !extract.HoldsWords(text, f.Words) || !is(f.Words) {
+		if f.deliberate || f.said > f.from || strings.Count(f.Words, " ")+1 < minWithdrawn || !extract.HoldsWords(text, f.Words) || !is(f.Words) {
+			continue
+		}
+		if ID(c.set.scope, f.turn, f.Words) != f.id { // given or changed by hand
 			continue
 		}
 		if c.set.byID[f.id] == nil {
