@@ -418,6 +418,12 @@ func (a *auditor) forget(matches func(conversationKey) bool) {
 	for k := range a.conversations {
 		if matches(k) { // the answer of a call under way finds no conversation
 			delete(a.conversations, k)
+			a.templates.forget(k.scope)
+		}
+	}
+	for scope := range a.templates.scopes {
+		if matches(conversationKey{scope: scope}) { // all of the user's
+			a.templates.forget(scope)
 		}
 	}
 	a.countUnread()

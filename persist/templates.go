@@ -2,29 +2,32 @@ package persist
 
 import (
 	"hash/maphash"
+	"slices"
 	"strings"
 
 	"github.com/remora-proxy/remora/persist/extract"
+	"github.com/remora-proxy/remora/storage"
 )
 
-// Text that comes back word for word in several conversations is a template: a
-// command of an agent's, the prompt of a sub-agent, a form. No person said it,
-// so it makes no facts. templates finds it by a sketch for each tenant: hashes
-// of runs of words, each with the conversation in which it was met last and the
-// number of conversations in which it was met. It holds no words, lives in
-// memory, and starts empty with each run.
+// Text that comes back word for word in several conversations of a user is a
+// template: a command of an agent's, the prompt of a sub-agent, a form. No
+// person said it, so it makes no facts. templates finds it by a sketch for each
+// user, as what one says must not decide what is remembered of another. A
+// sketch holds hashes of runs of words, each with the conversations in which it
+// was met. It holds no words, lives in memory, and starts empty with each run
+// and when the user is erased.
 //
 // Bounds: a sketch has 256 KiB, which is about 30,000 words. Of four runs that
 // fall in one place the one of the fewest conversations gives way to a fifth.
-// There are sketches of at most 64 tenants, so 16 MiB; the one that was used
+// There are sketches of at most 64 users, so 16 MiB; the one that was used
 // longest ago gives way.
 //
 // A short text counts from its third conversation on, as people repeat
 // themselves; one in which most sentences speak of the speaker never does.
 type templates struct {
-	seed    maphash.Seed
-	tenants map[string]*sketch
-	clock   uint64 // of uses
+	seed   maphash.Seed
+	scopes map[storage.Scope]*sketch
+	clock  uint64 // of uses
 }
 
 const (
@@ -44,55 +47,65 @@ type sketch struct {
 
 // run is a run of words that was met.
 type run struct {
-	hash          uint32
-	conversation  uint16 // hash of the one in which it was met last
-	conversations uint16 // in which it was met; 0 = an empty place
+	hash uint32    // of the words; its two lowest bits count the conversations, up to three; 0 = an empty place
+	seen [2]uint16 // hashes of the first two conversations
 }
+
+const maxMet = 3 // conversations, beyond which a run does not count them
+
+func (r *run) met() int { return int(r.hash & maxMet) }
 
 func newTemplates() templates {
-	return templates{seed: maphash.MakeSeed(), tenants: map[string]*sketch{}}
+	return templates{seed: maphash.MakeSeed(), scopes: map[storage.Scope]*sketch{}}
 }
 
-func (t *templates) of(tenant string) *sketch {
+func (t *templates) of(scope storage.Scope) *sketch {
 	t.clock++
-	s := t.tenants[tenant]
+	s := t.scopes[scope]
 	if s == nil {
-		if len(t.tenants) >= maxSketches {
-			idlest := ""
-			for name, other := range t.tenants {
-				if idlest == "" || other.used < t.tenants[idlest].used {
-					idlest = name
+		if len(t.scopes) >= maxSketches {
+			idlest, found := storage.Scope{}, false
+			for other, its := range t.scopes {
+				if !found || its.used < t.scopes[idlest].used {
+					idlest, found = other, true
 				}
 			}
-			delete(t.tenants, idlest)
+			delete(t.scopes, idlest)
 		}
 		s = new(sketch)
-		t.tenants[tenant] = s
+		t.scopes[scope] = s
 	}
 	s.used = t.clock
 	return s
 }
 
+// forget drops what was met of a user.
+func (t *templates) forget(scope storage.Scope) { delete(t.scopes, scope) }
+
 // meet notes that a run was met in a conversation, and returns in how many it
-// was met.
+// was met, at most maxMet.
 func (s *sketch) meet(hash uint64, conversation uint16) int {
 	place := &s.places[hash%sketchPlaces]
-	of := uint32(hash >> 32)
+	of := uint32(hash>>32) &^ maxMet
 	least := &place[0]
 	for i := range place {
 		r := &place[i]
-		if r.conversations > 0 && r.hash == of {
-			if r.conversation != conversation {
-				r.conversation = conversation
-				r.conversations = min(r.conversations+1, 1<<15)
+		n := r.met()
+		if n > 0 && r.hash&^maxMet == of {
+			if n < maxMet && !slices.Contains(r.seen[:n], conversation) {
+				if n < len(r.seen) {
+					r.seen[n] = conversation
+				}
+				r.hash++
+				n++
 			}
-			return int(r.conversations)
+			return n
 		}
-		if r.conversations < least.conversations {
+		if n < least.met() {
 			least = r
 		}
 	}
-	*least = run{of, conversation, 1}
+	*least = run{of | 1, [2]uint16{conversation}}
 	return 1
 }
 
@@ -110,7 +123,7 @@ func (t *templates) read(key conversationKey, text string) *template {
 	if n < shortTemplate {
 		return nil
 	}
-	s := t.of(key.scope.Tenant)
+	s := t.of(key.scope)
 	conversation := uint16(maphash.Comparable(t.seed, key) >> 16)
 	few := 2
 	if n < longTemplate {

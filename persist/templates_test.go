@@ -6,6 +6,7 @@ import (
 	"testing"
 	"unsafe"
 
+	"github.com/remora-proxy/remora/persist/facts"
 	"github.com/remora-proxy/remora/storage"
 )
 
@@ -53,19 +54,75 @@ func TestTemplatesMakeNoFacts(t *testing.T) {
 	})
 }
 
+// TestTemplatesLeaveWhatWasGiven checks that facts which people gave on purpose
+// outlive a template with their words, that an import is no other conversation,
+// and that what one user says changes nothing for another.
+func TestTemplatesLeaveWhatWasGiven(t *testing.T) {
+	const release, order = "Our releases are cut from the branch named stable on Tuesdays.", "Always name the person that has made a change in brackets behind it."
+	imported := templateTurn("old", "i1", templateText)
+	imported.Source = facts.SourceImport + ":file"
+	other := templateTurn("theirs", "o1", templateText)
+	other.Scope.User = "somebody else"
+	for _, tt := range []struct {
+		name  string
+		given []storage.Memory
+		turns []Turn
+		want  string
+		kept  bool
+	}{
+		{"made by audits", nil, []Turn{templateTurn("one", "t1", templateText), templateTurn("two", "t2", templateText)}, release, false},
+		{"by hand", []storage.Memory{given(release)}, []Turn{templateTurn("one", "t1", templateText), templateTurn("two", "t2", templateText)}, release, true},
+		{"asked for", nil, []Turn{templateTurn("zero", "t0", "Please remember that "+release), templateTurn("one", "t1", templateText), templateTurn("two", "t2", templateText)}, release, true},
+		{"a standing order", nil, []Turn{templateTurn("zero", "t0", order), templateTurn("one", "t1", templateText), templateTurn("two", "t2", templateText)}, order, true},
+		{"an import", nil, []Turn{templateTurn("one", "t1", templateText), imported}, release, true},
+		{"another user", nil, []Turn{other, templateTurn("one", "t1", templateText)}, release, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			withPipeline(t, func(cfg *Config) { cfg.Audit.PerAudit = 20 }, func(t *testing.T, p running, store *faulty, _ *indexed) {
+				if tt.given != nil {
+					p.remember(t, tt.given...)
+				}
+				for _, turn := range tt.turns {
+					p.settle(t, turn)
+				}
+				got := strings.Join(factsIn(t, store, testScope), "\n")
+				if kept := strings.Contains(strings.ToLower(got), strings.ToLower(strings.TrimSuffix(tt.want, "."))); kept != tt.kept {
+					t.Errorf("kept %t: %q", kept, got)
+				}
+			})
+		})
+	}
+}
+
+// TestTemplatesOfErasedUsers checks that an erasure clears the sketch.
+func TestTemplatesOfErasedUsers(t *testing.T) {
+	withPipeline(t, nil, func(t *testing.T, p running, _ *faulty, _ *indexed) {
+		p.settle(t, templateTurn("one", "t1", templateText))
+		if len(p.auditor.templates.scopes) != 1 {
+			t.Fatal("no sketch: the test shows nothing")
+		}
+		if _, err := p.ForgetUser(t.Context(), testScope); err != nil {
+			t.Fatal(err)
+		}
+		if n := len(p.auditor.templates.scopes); n != 0 {
+			t.Errorf("%d sketches", n)
+		}
+	})
+}
+
 func TestTemplatesAreBounded(t *testing.T) {
 	if size := unsafe.Sizeof(sketch{}.places); size > 256<<10 {
 		t.Errorf("a sketch has %d bytes", size)
 	}
 	s := newTemplates()
-	key := func(tenant string, conversation int) conversationKey {
-		return conversationKey{scope: storage.Scope{Tenant: tenant, App: "a", Project: "p", User: "u"}, conversation: fmt.Sprint(conversation)}
+	key := func(user string, conversation int) conversationKey {
+		return conversationKey{scope: storage.Scope{Tenant: "t", App: "a", Project: "p", User: user}, conversation: fmt.Sprint(conversation)}
 	}
 	for i := range 3 * maxSketches {
-		s.read(key(fmt.Sprint("tenant", i), 1), templateText)
+		s.read(key(fmt.Sprint("user", i), 1), templateText)
 	}
-	if len(s.tenants) > maxSketches {
-		t.Errorf("%d sketches", len(s.tenants))
+	if len(s.scopes) > maxSketches {
+		t.Errorf("%d sketches", len(s.scopes))
 	}
 	for range 2 {
 		if s.read(key("x", 1), templateText) != nil {
@@ -83,6 +140,11 @@ func TestTemplatesAreBounded(t *testing.T) {
 	for i, want := range []bool{false, false, true} {
 		if got := s.read(key("z", i), short) != nil; got != want {
 			t.Errorf("a short text in conversation %d is a template: %t", i, got)
+		}
+	}
+	for i, conversation := range []int{0, 1, 0, 1} { // two, in turns
+		if s.read(key("v", conversation), short) != nil {
+			t.Errorf("a short text is a template in two conversations, the %dth time", i+1)
 		}
 	}
 }
