@@ -13,23 +13,37 @@ var rolePlayText string
 
 // rolePlayPhrase is a phrase of roleplay.txt.
 type rolePlayPhrase struct {
-	text  string
-	plain bool // enough alone; otherwise a hint
-	n     int  // which of the hints
+	text   string
+	stem   bool // a longer word may begin with it
+	weight int  // enoughHints if it is enough alone
+	n      int  // which of the phrases
 }
+
+// Weights of phrases, and how much a system prompt needs that sets up a role
+// play without saying so.
+const (
+	weakHint    = 1
+	strongHint  = 2
+	enoughHints = 4
+)
 
 // rolePlayPhrases are those of roleplay.txt, by their first byte.
 var rolePlayPhrases = sync.OnceValue(func() *[256][]rolePlayPhrase {
-	phrases, plain, hints := new([256][]rolePlayPhrase), false, 0
+	phrases, weight, n := new([256][]rolePlayPhrase), weakHint, 0
 	for line := range strings.Lines(rolePlayText) {
 		switch line = strings.TrimSpace(line); {
 		case line == "" || line[0] == '#':
-		case line[0] == ':':
-			plain = line == ":plain"
+		case line == ":plain":
+			weight = enoughHints
+		case line == ":strong":
+			weight = strongHint
+		case line == ":hint":
+			weight = weakHint
 		default:
 			for text := range strings.SplitSeq(line, "|") {
-				phrases[text[0]] = append(phrases[text[0]], rolePlayPhrase{text, plain, hints})
-				hints++
+				text, stem := strings.CutSuffix(text, "~")
+				phrases[text[0]] = append(phrases[text[0]], rolePlayPhrase{text, stem, weight, n})
+				n++
 			}
 		}
 	}
@@ -41,39 +55,41 @@ var rolePlayPhrases = sync.OnceValue(func() *[256][]rolePlayPhrase {
 // further down.
 const RolePlayReach = 2 << 10
 
-// minHints is the number of different hints from which a system prompt sets up
-// a role play without saying so.
-const minHints = 3
-
 // RolePlay reports whether a system prompt sets up a role play, a story or a
 // game in which the user plays somebody. may is set if it only hints at one.
 func RolePlay(system []string) (plays, may bool) {
 	phrases := rolePlayPhrases()
-	hints := map[int]bool{}
+	found, sum, strong := map[int]bool{}, 0, false
 	for _, text := range system {
 		lower := strings.ToLower(strings.ToValidUTF8(text[:min(len(text), RolePlayReach)], ""))
-		letter := false // the sign before is one, so that no word begins
-		for i := 0; i+1 < len(lower); i++ {
-			c := lower[i]
-			within := letter
-			letter = c >= 'a' && c <= 'z'
-			if within && letter {
-				continue
-			}
-			for j := range phrases[c] {
-				p := &phrases[c][j]
-				switch {
-				case p.text[1] != lower[i+1] || !strings.HasPrefix(lower[i:], p.text):
-				case !p.plain:
-					hints[p.n] = true
+		for i := range lower {
+			for j := range phrases[lower[i]] {
+				switch p := &phrases[lower[i]][j]; {
+				case found[p.n] || !strings.HasPrefix(lower[i:], p.text) || !p.delimited(lower, i):
+				case p.weight < enoughHints:
+					found[p.n] = true
+					sum += p.weight
+					strong = strong || p.weight == strongHint
 				case !negated(lower[:i]):
 					return true, true
 				}
 			}
 		}
 	}
-	return len(hints) >= minHints, len(hints) > 0
+	return strong && sum >= enoughHints, sum > weakHint
 }
+
+// delimited reports whether the phrase at text[i:] is no part of a longer word.
+func (p *rolePlayPhrase) delimited(text string, i int) bool {
+	first, _ := utf8.DecodeRuneInString(p.text)
+	last, _ := utf8.DecodeLastRuneInString(p.text)
+	before, _ := utf8.DecodeLastRuneInString(text[:i])
+	after, _ := utf8.DecodeRuneInString(text[i+len(p.text):])
+	return !(spaced(first) && spaced(before)) && (p.stem || !(spaced(last) && spaced(after)))
+}
+
+// spaced reports whether a sign is a letter of a script that separates words.
+func spaced(r rune) bool { return unicode.In(r, unicode.Latin, unicode.Cyrillic) }
 
 // negated reports whether a text ends with a negation: "do not", "never".
 func negated(before string) bool {
