@@ -62,12 +62,14 @@ func RolePlay(system []string) (plays, may bool) {
 	found, sum, strong := map[int]bool{}, 0, false
 	for _, text := range system {
 		lower := strings.ToLower(strings.ToValidUTF8(text[:min(len(text), RolePlayReach)], ""))
+		end := 0 // of the last hint, within which no other counts
 		for i := range lower {
 			for j := range phrases[lower[i]] {
 				switch p := &phrases[lower[i]][j]; {
 				case found[p.n] || !strings.HasPrefix(lower[i:], p.text) || !p.delimited(lower, i):
+				case p.weight < enoughHints && i < end:
 				case p.weight < enoughHints:
-					found[p.n] = true
+					found[p.n], end = true, i+len(p.text)
 					sum += p.weight
 					strong = strong || p.weight == strongHint
 				case !negated(lower[:i]):
