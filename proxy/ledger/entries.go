@@ -201,13 +201,12 @@ func (s *Entries) touch(h Hash, v *variant, now time.Time) {
 // write adds a variant at h, in memory; confirm stores it. Beyond maxVariants
 // the least recently used one is dropped. If another request wrote one within
 // window, v is not added: duplicate is that variant and found a copy of what it
-// inserts, which may change later. One without a block does not prevent v, if
-// that has one. stale reports that some of the scope was
-// forgotten since forgets was read; v may hold such a memory, so it is added
-// without its block.
+// inserts, which may change later. One that found nothing does not prevent v, if
+// that has a block. stale reports that some of the scope was forgotten since
+// forgets was read; v may hold such a memory, so it is added without its block.
 func (s *Entries) write(h Hash, v *variant, named string, window time.Duration, forgets int64) (duplicate *variant, found Injection, stale bool) {
 	now := s.ledger.now()
-	v.created, v.used, v.unsaved = now, now, true
+	v.created, v.used, v.unsaved, v.unfound = now, now, true, v.Block.Text == ""
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.sweep(now)
@@ -220,7 +219,7 @@ func (s *Entries) write(h Hash, v *variant, named string, window time.Duration, 
 		e.variants = e.first[:0]
 		s.set(h, e)
 	}
-	if duplicate = e.retry(named, v.Conversation, now, window); duplicate != nil && (!duplicate.observeOnly || v.observeOnly) && (duplicate.Block.Text != "" || v.Block.Text == "") {
+	if duplicate = e.retry(named, v.Conversation, now, window); duplicate != nil && (!duplicate.observeOnly || v.observeOnly) && (!duplicate.unfound || v.Block.Text == "") {
 		return duplicate, duplicate.Injection, stale
 	}
 	grown := v.size()
@@ -277,7 +276,7 @@ func (s *Entries) clear(h Hash, v *variant) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before := v.size()
-	v.Block = fence.Block{}
+	v.Block, v.unfound = fence.Block{}, false
 	s.charge(v.size() - before)
 	s.save(h)
 }

@@ -332,3 +332,52 @@ func TestPendingIsBounded(t *testing.T) {
 		t.Errorf("%d bytes of %d scopes, %d dropped", st.size, len(st.pending), st.dropped.Load())
 	}
 }
+
+// TestSentAgain checks which turns are searched for when they are sent again:
+// those for which nothing was found, and not those whose block was cleared or
+// forgotten, also if that happens while the request is under way.
+func TestSentAgain(t *testing.T) {
+	h, found := Hash{Lo: 1}, fence.Render("k", []fence.Line{{ID: "m7", Text: "the code of the safe is 4711"}}, fence.Options{})
+	req := &dialect.Request{Messages: []dialect.Message{{Role: dialect.RoleUser}}}
+	for _, tt := range []struct {
+		name   string
+		block  fence.Block
+		change func(s *Entries, v *variant)
+		again  bool // searched for
+	}{
+		{"found", found, nil, false},
+		{"found nothing", fence.Block{}, nil, true},
+		{"cleared", found, func(s *Entries, v *variant) { s.clear(h, v) }, false},
+		{"forgotten", found, func(s *Entries, _ *variant) { s.forget(map[string]struct{}{"m7": {}}) }, false},
+	} {
+		s := groupOf(New(DefaultConfig(), nil, discarding, time.Now), journalScope)
+		walk := func() *Walk {
+			w := &Walk{ledger: s.ledger, entries: s, Chain: []Hash{h}, Named: "c"}
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.walk(w, req)
+			return w
+		}
+		first := walk()
+		if !first.IsNew() {
+			t.Errorf("%s: not new at first", tt.name)
+		}
+		first.Enter(Injection{Conversation: "c", Block: tt.block}, false)
+		var done sync.WaitGroup
+		if tt.change != nil {
+			under := walk()
+			done.Go(func() { tt.change(s, first.written) }) // for the race detector
+			under.IsNew()
+			under.Enter(Injection{Conversation: "c", Block: found}, false)
+		}
+		done.Wait()
+		w := walk()
+		if w.IsNew() != tt.again {
+			t.Errorf("%s: searched for %t", tt.name, !tt.again)
+		}
+		w.Enter(Injection{Conversation: "c", Block: found}, false)
+		if added := w.written != nil; added != tt.again {
+			t.Errorf("%s: entered again %t", tt.name, added)
+		}
+	}
+}

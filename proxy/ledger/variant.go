@@ -30,6 +30,7 @@ type variant struct {
 	created     time.Time
 	used        time.Time
 	observeOnly bool   // only its conversation counts: never replayed, never stored
+	unfound     bool   // it was entered without a block, as nothing was found. Not stored
 	unsaved     bool   // not yet handed to the writer: no request with it was accepted
 	batch       *batch // of the journal, of the first save; nil = none
 	late        bool   // the first save did not get into the journal

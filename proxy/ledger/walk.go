@@ -42,7 +42,7 @@ type Walk struct {
 	outline []Hash // of a thread, after each message
 
 	newest        *variant // to replay at the newest turn; nil = the turn is new here
-	retried       bool     // newest was sent within Config.ReplayWindow: this may be the same request again
+	unfound       bool     // newest was sent within Config.ReplayWindow, and nothing was found for it
 	written       *variant // added at the newest turn by Enter; nil = none
 	sent          *variant // what goes out at the newest turn
 	count, tokens int      // of blocks before the newest turn, with those that the upstream holds
@@ -154,7 +154,7 @@ func (s *Entries) walk(w *Walk, req *dialect.Request) {
 		w.newest = s.follow(w.Chain[req.Turn], req, req.Turn, conversation, w.Named, now, w.peek)
 	default:
 		w.newest = s.entries[w.Chain[req.Turn]].retry(w.Named, cmp.Or(w.Named, w.Known), now, cfg.ReplayWindow)
-		w.retried = w.newest != nil
+		w.unfound = w.newest != nil && w.newest.unfound
 	}
 	if w.newest != nil {
 		add(req.Turn, w.newest)
@@ -202,9 +202,10 @@ func tokensOf(b fence.Block) int { return (len(b.Text) + 1) / 2 }
 
 // IsNew reports whether nothing is replayed at the newest turn. An observed
 // turn stays new, and so does one that is sent again and found nothing before:
-// what it asks for may have been told since.
+// what it asks for may have been told since. One whose block was cleared or
+// forgotten does not: the conversation continues without it.
 func (w *Walk) IsNew() bool {
-	return w.newest == nil || w.newest.observeOnly || w.retried && w.newest.Block.Text == ""
+	return w.newest == nil || w.newest.observeOnly || w.unfound
 }
 
 // Full reports whether the conversation carries as much as it may.
@@ -266,7 +267,7 @@ func (w *Walk) newestHash() Hash {
 // a memory of the scope was forgotten since the walk, in which case in must not
 // be inserted.
 func (w *Walk) Enter(in Injection, observeOnly bool) (duplicate *Injection, stale bool) {
-	foundNow := w.retried && w.newest.Block.Text == "" && in.Block.Text != ""
+	foundNow := w.unfound && in.Block.Text != ""
 	if w.newest != nil && (!w.newest.observeOnly || observeOnly) && !foundNow {
 		w.sent = w.newest
 		return nil, false
