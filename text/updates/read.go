@@ -43,8 +43,9 @@ type sentence struct {
 	cues                  text.Cue // of all its words
 	ends                  bool     // some word ends what it names
 	asks                  bool
-	sure                  bool // a word of change is not negated
-	may                   bool // the same, or a word that may be one
+	sure                  bool     // a word of change is not negated
+	may                   bool     // the same, or a word that may be one
+	states                text.Cue // in which it puts a person: see readStates
 }
 
 type span struct{ from, to int }
@@ -172,6 +173,7 @@ func (s *Statement) readSentence(from, to int) {
 		}
 	}
 	out.terms.to, out.values.to = len(s.terms), len(s.values)
+	out.states = s.readStates(&out)
 	s.sentences = append(s.sentences, out)
 }
 

@@ -27,7 +27,7 @@ func (s *Statement) classOf(in *sentence) text.Cue {
 	if in.asks || in.cues&(text.CueMaybe|text.CuePast) != 0 {
 		return 0
 	}
-	return in.cues & (text.CueHome | text.CueWork | text.CueAge | text.CueTurned | text.CueName | text.CueVeg | text.CueMeat | relations)
+	return in.cues&(text.CueHome|text.CueWork|text.CueAge|text.CueTurned|text.CueName) | in.states
 }
 
 // changesState reports whether one sentence puts another state of its class in
@@ -38,17 +38,15 @@ func (n *Statement) changesState(o *Statement, sn, so *sentence) bool {
 		return false
 	}
 	not := sn.cues&text.CueNot != 0
-	switch a, b := class&relations, sn.cues&relations; {
+	switch a, b := class&relations, sn.states&relations; {
 	case a == 0 || b == 0 || so.cues&text.CueNot != 0:
 	case a&b == 0 && !not, a&b != 0 && sn.ends && not:
 		return true
 	}
-	eats := func(cues text.Cue) bool {
-		return cues&text.CueEat != 0 && cues&text.CueMeat != 0 && cues&text.CueNot == 0
-	}
-	veg := func(cues text.Cue) bool { return cues&text.CueVeg != 0 && cues&text.CueNot == 0 }
+	eats := func(s *sentence) bool { return s.states&text.CueMeat != 0 && s.cues&text.CueNot == 0 }
+	veg := func(s *sentence) bool { return s.states&text.CueVeg != 0 && s.cues&text.CueNot == 0 }
 	switch {
-	case veg(so.cues) && (eats(sn.cues) || sn.cues&text.CueVeg != 0 && not && sn.ends), eats(so.cues) && (veg(sn.cues) || sn.ends && sn.cues&text.CueMeat != 0):
+	case veg(so) && (eats(sn) || sn.states&text.CueVeg != 0 && not && sn.ends), eats(so) && (veg(sn) || sn.ends && sn.states&text.CueMeat != 0):
 		return true
 	}
 	if a, b := n.age(sn), o.age(so); a != "" && b != "" && a != b {
@@ -59,10 +57,29 @@ func (n *Statement) changesState(o *Statement, sn, so *sentence) bool {
 			return true
 		}
 	}
-	if class&text.CueHome != 0 && sn.cues&text.CueHome != 0 || class&text.CueWork != 0 && (sn.cues&text.CueWork != 0 || n.standsAt(sn)) {
-		return sn.sure && !not && so.cues&text.CueNot == 0 && n.placesElse(sn, o, so)
+	if !sn.sure || not || so.cues&text.CueNot != 0 {
+		return false
 	}
-	return false
+	if class&text.CueHome != 0 && sn.cues&text.CueHome != 0 && sameDoer(n, o, sn, so, text.CueHome) && n.placesElse(sn, o, so, false) {
+		return true
+	}
+	if class&text.CueWork == 0 {
+		return false
+	}
+	return n.standsAt(sn) && o.doer(so, text.CueWork) == speaker && n.placesElse(sn, o, so, false) ||
+		sn.cues&text.CueWork != 0 && sameDoer(n, o, sn, so, text.CueWork) && n.placesElse(sn, o, so, true)
+}
+
+// sameDoer reports whether both sentences say of one person where they live or
+// work.
+func sameDoer(n, o *Statement, sn, so *sentence, class text.Cue) bool {
+	switch a, b := n.doer(sn, class), o.doer(so, class); {
+	case a == noSubject || b == noSubject:
+		return false
+	case a == speaker && b == speaker:
+		return true
+	}
+	return n.kinOf(sn) != "" && o.kinOf(so) != "" || n.namesPersonOf(sn, o, so)
 }
 
 // samePerson reports whether both sentences are of the speaker, or of a person
@@ -120,7 +137,7 @@ func (s *Statement) age(in *sentence) string {
 		if v.kind != number || len(v.what) > 3 {
 			continue
 		}
-		if v.aged || v.token > in.tokens.from && s.tokens[v.token-1].Cue&text.CueTurned != 0 {
+		if v.aged || v.unit == "" && v.token > in.tokens.from && s.tokens[v.token-1].Cue&text.CueTurned != 0 {
 			return v.what
 		}
 	}
@@ -152,7 +169,7 @@ func (s *Statement) standsAt(in *sentence) bool {
 	}
 	terms := s.termsOf(in)
 	for i := range terms {
-		if t := &terms[i]; !t.at || !t.name {
+		if t := &terms[i]; !t.at || !t.name || venues[t.text] || i == 0 && (t.token == 0 || !attended[s.folded(t.token-1)]) {
 			return false
 		}
 	}
@@ -160,16 +177,33 @@ func (s *Statement) standsAt(in *sentence) bool {
 }
 
 // placesElse reports whether a sentence names a place that the earlier one does
-// not name, after a preposition where the language has them.
-func (n *Statement) placesElse(sn *sentence, o *Statement, so *sentence) bool {
+// not name, after a preposition where the language has them; if it employs, one
+// that may precede an employer: "at Bosch", not "on Windows".
+func (n *Statement) placesElse(sn *sentence, o *Statement, so *sentence, employs bool) bool {
 	moves := false
 	for i := sn.tokens.from; i < sn.tokens.to; i++ {
 		moves = moves || n.tokens[i].Cue&text.CueChange != 0 && n.tokens[i].Cue&(text.CueHome|text.CueWork) != 0
 	}
 	terms := n.termsOf(sn)
 	for i := range terms {
-		if t := &terms[i]; (t.name && (t.at || moves) || !isCased(t.text)) && !t.class && o.has(so, t.text) == nil {
+		t := &terms[i]
+		if employs && t.at && isCased(t.text) && !n.isEmployer(sn, t) {
+			continue
+		}
+		if (t.name && (t.at || moves) || !isCased(t.text)) && !t.class && o.has(so, t.text) == nil {
 			return true
+		}
+	}
+	return false
+}
+
+// isEmployer reports whether the preposition of a term may be that of an
+// employer.
+func (s *Statement) isEmployer(in *sentence, t *term) bool {
+	for k := t.token - 1; k >= max(in.tokens.from, t.token-4); k-- {
+		if s.tokens[k].Cue&text.CueAt != 0 {
+			w := s.folded(k)
+			return employers[w] && (w != "in" || s.language != text.English)
 		}
 	}
 	return false
