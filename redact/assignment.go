@@ -3,6 +3,7 @@ package redact
 import (
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 // assignmentMatcher finds values assigned to a name that announces a secret, in
@@ -69,7 +70,7 @@ func (m *assignmentMatcher) passwordAssignment(start, end int) {
 	if end < m.assignedEnd {
 		return
 	}
-	from, stop, quoted, ok := m.assigned(end)
+	from, stop, quoted, ok := m.assigned(m.skipEnding(end))
 	ok = ok && !isMetadata(m.text, end)
 	if closing := m.toClosingQuote(from, stop, quoted); ok && closing > stop {
 		stop, quoted = closing, true
@@ -83,6 +84,24 @@ func (m *assignmentMatcher) passwordAssignment(start, end int) {
 		return
 	}
 	m.sentences.passwordInSentence(start, end)
+}
+
+// skipEnding returns the end of the word that ends at i but for an ending, as
+// keywords of languages that inflect are stems: "парол" of "пароль". A longer
+// rest is another word, and left to the parser of identifiers.
+func (m *assignmentMatcher) skipEnding(i int) int {
+	end := i
+	for n := 0; end < len(m.text); n++ {
+		r, size := utf8.DecodeRuneInString(m.text[end:])
+		if isUnspaced(r) || !unicode.IsLetter(r) && !unicode.IsMark(r) {
+			break
+		}
+		if n == maxEnding {
+			return i
+		}
+		end += size
+	}
+	return end
 }
 
 // isMemberValue reports whether the identifier around i is itself a value, in

@@ -138,7 +138,7 @@ func isPronounceable(value string) bool {
 }
 
 // placeholderMarks occur in the placeholders of documentation and code.
-var placeholderMarks = []string{"your", "example", "replace", "changeme", "xxxx", "****", "....", "placeholder", "redacted", "dummy", "fake", "process.env", "os.environ", "getenv", "secrets."}
+var placeholderMarks = []string{"your", "example", "replace", "changeme", "xxxx", "****", "....", "placeholder", "redacted", "process.env", "os.environ", "getenv", "secrets."}
 
 // isPlaceholderValue reports whether value stands for a value: a variable, a
 // placeholder, a mask.
@@ -151,28 +151,46 @@ func isPlaceholderValue(value string) bool {
 	case "password", "passwort", "secret", "null", "none", "true", "false", "undefined", "string", "token":
 		return true
 	}
-	return containsAny(folded, placeholderMarks) || strings.HasSuffix(value, "1234567890") || isNameOfSecret(folded) ||
+	return containsAny(folded, placeholderMarks) || anyWord(value, isStandIn) || strings.HasSuffix(value, "1234567890") || isNameOfSecret(folded) ||
 		containsAny(value, []string{"${", "{{", "$("}) && template.MatchString(value)
 }
 
 // template is a variable within a value, or the beginning of one at its end.
 var template = regexp.MustCompile(`\$\{[^{}\[\]()]*(?:\}|$)|\{\{[^{}]*(?:\}\}|$)|\$\([^()]*(?:\)|$)`)
 
-// nameWords are in names that stand for a secret in documentation and tests.
-var nameWords = []string{"key", "apikey", "token", "secret", "password", "passwd", "here", "value", "name"}
+// isStandIn reports whether a word says that a value is none. As a part of
+// another word it says nothing.
+func isStandIn(word string) bool {
+	return strings.EqualFold(word, "dummy") || strings.EqualFold(word, "fake")
+}
 
-// isNameOfSecret reports whether value, in lower case, is words joined by
-// separators, one of them for a secret or a name: real_key, "insert-token-here".
+// nameWords are in names that stand for a secret in documentation and tests,
+// together with otherNameWords.
+var (
+	nameWords      = []string{"key", "apikey", "token", "secret", "password", "passwd", "here", "value", "name"}
+	otherNameWords = []string{
+		"access", "account", "actual", "add", "admin", "any", "api", "app", "auth", "aws", "azure", "bearer", "bot", "client", "config", "custom",
+		"database", "db", "default", "demo", "deploy", "encryption", "enter", "env", "fill", "from", "github", "gitlab", "google", "id", "in", "insert",
+		"invalid", "jwt", "license", "local", "login", "master", "my", "mysql", "new", "oauth", "old", "openai", "pass", "paste", "postgres", "private",
+		"prod", "public", "put", "random", "real", "redis", "refresh", "root", "sample", "service", "session", "set", "shared", "signing", "smtp",
+		"some", "stripe", "strong", "super", "test", "the", "this", "top", "user", "username", "valid", "webhook",
+	}
+)
+
+// isNameOfSecret reports whether value, in lower case, is two or three words
+// joined by separators, one of nameWords and others of either list: real_key,
+// "insert-token-here". Other words may be those of a passphrase.
 func isNameOfSecret(value string) bool {
 	words, named := 0, false
 	for word := range strings.FieldsFuncSeq(value, func(r rune) bool { return r == '_' || r == '-' }) {
-		if strings.Trim(word, "abcdefghijklmnopqrstuvwxyz") != "" {
+		name := isOneOf(word, nameWords)
+		if !name && !isOneOf(word, otherNameWords) {
 			return false
 		}
 		words++
-		named = named || isOneOf(word, nameWords)
+		named = named || name
 	}
-	return words >= 2 && named
+	return named && (words == 2 || words == 3)
 }
 
 // looksLikePath reports whether value is a URL, a file path or a dotted name.

@@ -46,11 +46,19 @@ var toldSecrets = []string{
 	"BAZ_KEY=‹" + aKey + "›", "key=‹" + aKey + "›", "take ‹Teapot42!› as the password", "我用‹Yizi42lan›作为密码", "the alarm code has been ‹5821›",
 	"if (\"‹Teapot42x›\" == password) {", "if (db_password !== '‹Teapot42x›') {", "char password[20] = \"‹Teapot42x›\";", "var password = @\"‹Teapot42x›\";",
 	"api_key = '‹qz(t)]pw${e]mzk[fblq>-_$#vro}}›'", "DB_PASS=‹qz(t)]pw${e]mzk[fblq>-_$#vro}}›",
+	// stems with their endings, in settings
+	"пароль: ‹SuperSecret!x›", "jelszó=‹Kutya!Macska›", "{\"пароль\": \"‹hunter2x›\"}", "\"пароль\": \"‹qwertyasdf›\"", "\"סיסמה\": \"‹qwertyasdf›\"",
+	"\"jelszó\": \"‹qwertyasdf›\"", "парола: ‹SuperSecret!x›", "паролем: ‹SuperSecret!x›", "Пароль = '‹qwertyasdf›'",
+	// passphrases of words that are also in names
+	"password = \"‹secret-garden-walrus-lamp›\"", "password = \"‹secret-garden›\"", "password: \"‹walrus_key_lamp›\"", "password = \"‹my-new-secret-key›\"",
+	"password = \"‹fakeersdummyland›\"", "api_key = \"‹dfakeQ9x2Lm4Zt7Rw1›\"",
 	"foobar_key = \"‹" + aKey + "›\"", "the key for the foobar account that we opened is ‹" + aKey + "›", "foobar-key: ‹" + aKey + "›",
 }
 
 // tellsNothing are sentences with the same words, and values that are none.
 var tellsNothing = []string{
+	"password = \"insert-token-here\"", "password = \"real_key\"", "password = \"my-secret-password\"", "password = \"fake-walrus\"", "password = \"dummyValue\"",
+	"пароль: неверный", "{\"пароль\": null}", "парольная фраза: walrus", "jelszó: hibás",
 	"my password is wrong", "the password is required on Windows11", "password strength: 3 of 5", "the password policy is NIST80063B",
 	"I keep the password in KeePass2", "the password for Windows11 is gone", "can you reset the password on web01?", "Web01 is asking for the password",
 	"Windows11 is where I need the password", "reset the password before 2026-01-02", "the password is 16 characters long", "the password expires in 90days",
