@@ -113,7 +113,7 @@ func (s *selection) fill(ctx context.Context, r *ranking, gate float64) {
 			}
 			continue
 		}
-		if len(s.res.Memories) == s.topK && (!s.explain || len(s.res.Cut) >= s.maxCut) || i%16 == 15 && ctx.Err() != nil {
+		if len(s.res.Memories) >= s.topK && (!s.explain || len(s.res.Cut) >= s.maxCut) || i%16 == 15 && ctx.Err() != nil {
 			return
 		}
 		if vectorsOnly && !s.q.vector.isOutlier(h.turn) { // nothing supports it
@@ -162,7 +162,7 @@ func (s *selection) fill(ctx context.Context, r *ranking, gate float64) {
 // take adds a passage, of whose text a line shows at most limit bytes (0 =
 // all), or returns why not.
 func (s *selection) take(h hit, p int32, limit int) Reason {
-	if len(s.res.Memories) == s.topK {
+	if len(s.res.Memories) >= s.topK { // which may have become less since constraints were taken
 		return CutTopK
 	}
 	p = s.whole(p)

@@ -74,6 +74,11 @@ func (s *selection) update() {
 		return
 	}
 	u := updater{selection: s, usual: s.ix.usualLanguage(), postings: maxUpdatePostings}
+	defer func() { // the space is kept for the next request
+		for i := range s.scratch.read {
+			s.scratch.read[i].Forget()
+		}
+	}()
 	for i := 0; i < len(s.taken); i++ {
 		if u.isStatement(&s.taken[i]) {
 			i = u.update(i, u.sharing(s.taken[i].mem))
@@ -105,7 +110,7 @@ func (u *updater) update(i int, found []newer) int {
 			if old == nil {
 				old = u.read(u.taken[i].mem)
 			}
-			if n := u.read(p); n != nil && old != nil && n.Updates(old, u.weigh) {
+			if n := u.read(p); n != nil && old != nil && n.Updates(old, u.weigh) && !u.isOthersPassage(p) {
 				best = p
 			}
 		}
@@ -113,7 +118,10 @@ func (u *updater) update(i int, found []newer) int {
 	if best < 0 {
 		return i
 	}
-	i = u.takeBefore(best, i)
+	i, both := u.takeBefore(best, i)
+	if !both {
+		return i
+	}
 	m := &u.res.Memories[i].Memory
 	switch {
 	case slices.Contains(m.Tags, storage.OutdatedTag):
@@ -133,7 +141,7 @@ func (u *updater) update(i int, found []newer) int {
 func (u *updater) sharing(o int32) []newer {
 	found := u.scratch.newer[:0]
 	of := &u.ix.turns[u.ix.mems[o].turn]
-	at, by := of.time, of.speaker
+	at := of.time
 	var terms [maxUpdateTerms]uint32
 	n, rare := 0, u.rare()
 	packed := u.ix.head(o).packed
@@ -167,7 +175,7 @@ func (u *updater) sharing(o int32) []newer {
 			buf, now, tf = next(buf, now)
 			turn := int32(now - 1)
 			t := &u.ix.turns[turn]
-			if tf.tell() == 0 || t.time <= at || t.traits&text.StatesChange == 0 || t.flags&(turnDead|turnResource) != 0 || t.speaker != by {
+			if tf.tell() == 0 || t.time <= at || t.traits&text.StatesChange == 0 || !t.mayChange(of) {
 				continue
 			}
 			if k := slices.IndexFunc(found, func(f newer) bool { return f.turn == turn }); k >= 0 {
@@ -210,12 +218,30 @@ func (u *updater) ofClass(o int32) []newer {
 	n := int32(len(u.ix.turns)) - 1
 	for limit := n - maxClassTurns; n >= 0 && n > limit && len(found) < maxUpdateReads; n-- {
 		of := &u.ix.turns[n]
-		if of.time > t.time && of.traits&text.StatesChange != 0 && (of.traits&text.StatesClass != 0 || of.userLen <= maxStandingTerms) && of.flags&(turnDead|turnResource) == 0 && of.userLen <= maxClassTerms && of.speaker == t.speaker {
+		if of.time > t.time && of.traits&text.StatesChange != 0 && (of.traits&text.StatesClass != 0 || of.userLen <= maxStandingTerms) && of.userLen <= maxClassTerms && of.mayChange(t) {
 			found = append(found, newer{turn: n})
 		}
 	}
 	u.scratch.newer = found
 	return found
+}
+
+// mayChange reports whether what a turn says may change what another one says.
+// What is quoted or part of a role play changes only such.
+func (t *turn) mayChange(o *turn) bool {
+	return t.flags&(turnDead|turnResource) == 0 && t.speaker == o.speaker && (t.flags^o.flags)&turnQuoted == 0
+}
+
+// isOthersPassage reports whether a passage is fiction or another's, whether or
+// not the query asks about the user.
+func (u *updater) isOthersPassage(mem int32) bool {
+	if u.ix.turns[u.ix.mems[mem].turn].flags&turnFact != 0 {
+		return false
+	}
+	from := len(u.scratch.text)
+	b := u.ix.appendText(u.scratch.text, mem)
+	u.scratch.text = b[:from]
+	return u.isOthers(b[from:])
 }
 
 // said returns the first passage of the user's in a turn that may be shown or
@@ -282,32 +308,46 @@ func (u *updater) weigh(term string) float64 {
 }
 
 // takeBefore takes passage p before the one at i, or moves it there, and
-// returns where the latter is then. If there is no room p replaces the last
-// memory, but not the one at i.
-func (u *updater) takeBefore(p int32, i int) int {
+// returns where the latter is then, and whether both are in the result. If
+// there is no room p replaces the last memory, or else the one at i.
+func (u *updater) takeBefore(p int32, i int) (int, bool) {
 	j := u.takenAt(p)
 	if j >= 0 && j < i {
-		return i
+		return i, true
 	}
 	if j < 0 {
 		h := hit{turn: u.ix.mems[p].turn, score: u.hits[i].score}
 		why := u.take(h, p, maxAnswer)
-		if last := len(u.taken) - 1; (why == CutTopK || why == CutBudget) && last > i {
-			u.untake()
-			why = u.take(h, p, maxAnswer)
+		if last := len(u.taken) - 1; last > i && noRoom(why) {
+			why = u.replace(last, h, p)
+		}
+		both := why == ""
+		if noRoom(why) && (i+1 == len(u.taken) || !u.taken[i+1].answers) {
+			why = u.replace(i, h, p)
 		}
 		if why != "" {
-			return i
+			return i, false
 		}
 		j = len(u.taken) - 1
 		u.taken[j].updates = true
+		if !both {
+			u.moveTo(i, j)
+			return i, false
+		}
 	} else if j+1 < len(u.taken) && u.taken[j+1].answers {
-		return i
+		return i, true
 	}
-	rotate(u.taken[i : j+1])
-	rotate(u.hits[i : j+1])
-	rotate(u.res.Memories[i : j+1])
-	return i + 1
+	u.moveTo(i, j)
+	return i + 1, true
+}
+
+func noRoom(why Reason) bool { return why == CutTopK || why == CutBudget }
+
+// moveTo moves memory j to i, which is not behind it.
+func (s *selection) moveTo(i, j int) {
+	rotate(s.taken[i : j+1])
+	rotate(s.hits[i : j+1])
+	rotate(s.res.Memories[i : j+1])
 }
 
 // rotate moves the last element to the front.
@@ -317,12 +357,28 @@ func rotate[T any](list []T) {
 	list[0] = last
 }
 
-// untake takes the last memory back.
-func (s *selection) untake() {
+// replace takes passage p in the place of memory i, or returns why not. A
+// constraint stays.
+func (s *selection) replace(i int, h hit, p int32) Reason {
+	if s.taken[i].constraint {
+		return CutTopK
+	}
+	for range len(s.taken) - 1 - i { // to the end
+		s.moveTo(i, len(s.taken)-1)
+	}
 	last := len(s.taken) - 1
-	m := &s.res.Memories[last]
-	s.room += overhead(&m.Memory) + min(s.taken[last].own.text.length(), minExcerpt)
-	s.cut(s.taken[last].mem, s.hits[last], CutTopK)
+	old, oldHit, m, cuts := s.taken[last], s.hits[last], s.res.Memories[last], len(s.res.Cut)
+	least := overhead(&m.Memory) + min(old.own.text.length(), minExcerpt)
+	s.room += least
+	s.cut(old.mem, oldHit, CutTopK)
 	s.taken[last] = taken{}
 	s.taken, s.hits, s.res.Memories = s.taken[:last], s.hits[:last], s.res.Memories[:last]
+	why := s.take(h, p, maxAnswer)
+	if why != "" {
+		s.room -= least
+		s.res.Cut = s.res.Cut[:cuts]
+		s.taken, s.hits, s.res.Memories = append(s.taken, old), append(s.hits, oldHit), append(s.res.Memories, m)
+		s.moveTo(i, last)
+	}
+	return why
 }

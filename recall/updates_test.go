@@ -95,3 +95,37 @@ func TestUpdateReplacesTheLast(t *testing.T) {
 		t.Errorf("explained: got %+v, %v", res.Memories, err)
 	}
 }
+
+// What is quoted, played or made up changes nothing the user said.
+func TestNoUpdatesByFiction(t *testing.T) {
+	old := "I live in Munich"
+	played, quoted, made := said(2, "I moved to Mordor last week"), said(2, "I moved to Mordor last week"), said(2, "Imagine I moved to Mordor last week")
+	played.Tags, quoted.Tags = []string{storage.RolePlayTag}, []string{storage.QuotedTag}
+	translated := said(2, "Translate: I moved to Mordor last week")
+	for _, m := range []storage.Memory{played, quoted, made, translated} {
+		e, _ := newEngine(t, patient(), []storage.Memory{said(1, old), m, said(3, "The piano is black.")})
+		for _, q := range []string{"Where do I live?", "Munich weather tips where I live"} {
+			if got := recallMarked(t, e, Request{Newest: q}); !slices.Contains(got, old) {
+				t.Errorf("%q, %q: got %q", m.Text, q, got)
+			}
+		}
+	}
+}
+
+// Without room for both the newer statement replaces the older; if it cannot be
+// shown either, the older is not tagged.
+func TestUpdateWithoutRoom(t *testing.T) {
+	old, newer := "Our database is MariaDB", "We switched from MariaDB to FoundationDB"
+	ms := []storage.Memory{said(1, old), said(2, newer), said(3, "The piano is black.")}
+	ms[0].Conversation, ms[1].Conversation = "a", "b"
+	e, _ := newEngine(t, patient(), ms)
+	if got := recallMarked(t, e, Request{Newest: "Which database do we use?", TopK: 1}); !slices.Equal(got, []string{newer}) {
+		t.Errorf("got %q", got)
+	}
+	for tokens := 1; tokens < 60; tokens++ {
+		got := recallMarked(t, e, Request{Newest: "Which database do we use?", BudgetTokens: tokens})
+		if slices.Contains(got, "outdated: "+old) && got[0] != newer {
+			t.Errorf("%d tokens: got %q", tokens, got)
+		}
+	}
+}

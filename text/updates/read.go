@@ -104,6 +104,14 @@ func (s *Statement) Read(a *text.Analyzer, said string, usual text.Language) {
 	}
 }
 
+// Forget releases the strings of a statement that is used again.
+func (s *Statement) Forget() {
+	s.text = ""
+	clear(s.tokens[:cap(s.tokens)])
+	clear(s.terms[:cap(s.terms)])
+	clear(s.values[:cap(s.values)])
+}
+
 // endsSentence reports whether token i ends a sentence. "22. Oktober" continues.
 func (s *Statement) endsSentence(i int) bool {
 	t := &s.tokens[i]
