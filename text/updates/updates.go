@@ -168,7 +168,7 @@ func (p *pair) changes() bool {
 		return false
 	}
 	if gives, differs := p.compareValues(); gives {
-		return differs
+		return differs && p.n.setsGoal(p.sn) == p.o.setsGoal(p.so)
 	}
 	if !p.common || !p.sn.sure { // about the same person, maybe
 		return false
@@ -214,7 +214,10 @@ func (p *pair) ended() bool {
 			if cue&(text.CueEnd|text.CueInstead) == 0 && t.token < i && isCased(t.text) && p.n.namesAfter(p.sn, i) {
 				continue // who left is not what was left
 			}
-			if between := p.n.contentBetween(i, t.token); between == 0 || between == 1 && cue&text.CueEnd != 0 {
+			if !p.endsTerm(i, t) {
+				continue
+			}
+			if between := p.n.contentBetween(i, t.token); between == 0 || between == 1 && cue&text.CueEnd != 0 && !(isCased(t.text) && t.token > i && p.n.atBetween(i, t.token)) {
 				return true
 			}
 		}
@@ -266,6 +269,9 @@ func (p *pair) others() bool {
 	case a != "" && b != "" && a != b && !p.sharesPerson(),
 		a != "" && b == "" && p.so.cues&text.CueSelf != 0,
 		a == "" && b != "" && p.sn.cues&text.CueSelf != 0 && !p.sharesPerson():
+		return true
+	}
+	if p.otherDoer() {
 		return true
 	}
 	a, sameA := p.n.person(p.sn, p.o, p.so)

@@ -46,6 +46,11 @@ var changed = map[text.Language][][2]string{
 		{"My brother lives in Graz", "My brother moved to Linz"},
 		{"I'm single", "I got married to Tom on Saturday"},
 		{"I'm single", "I married Tom"},
+		{"My savings goal is 5000 euros", "My savings goal is now 6000 euros"},
+		{"I go to the gym every morning", "I cancelled my gym membership"},
+		{"Tom plays the cello on Mondays", "Tom now plays the cello on Thursdays"},
+		{"I drive a Volvo", "I replaced my Volvo with a Tesla"},
+		{"I ride a Brompton", "The Brompton was sold yesterday"},
 		{"I'm married to Anna", "I'm single again"},
 		{"I'm vegetarian", "I eat meat again"},
 		{"I eat meat", "I'm a vegetarian now"},
@@ -207,6 +212,19 @@ var unchanged = [][2]string{
 	{"我住在北京", "我们公司搬到上海了"},
 	{"I work at Siemens", "I'm in Paris now"},
 	{"I work at Siemens", "I'm at Starbucks now"},
+	// a part of it, or what belongs to it, has ended
+	{"I drive a Volvo", "I replaced the battery of my Volvo"},
+	{"I love skiing", "I broke my arm skiing"},
+	{"I ride my bike to work", "I sold my bike helmet"},
+	{"I live in Leeds", "I stopped in Leeds for coffee"},
+	{"My company makes tiles", "My company fired Tom"},
+	// another person does it
+	{"Tom plays the cello on Mondays", "I now play the cello on Thursdays"},
+	{"I play the cello on Mondays", "Tom now plays the cello on Thursdays"},
+	// what is, and what should be
+	{"My savings goal is 5000 euros", "My savings are now 3200 euros"},
+	{"My weight is 82 kg", "My target weight is now 75 kg"},
+	{"Mein Sparziel: das Ziel für das Konto sind 5000 Euro", "Auf dem Konto sind jetzt 3200 Euro"},
 	{"I'm 34 years old", "I turned 40 pages yesterday"},
 }
 
