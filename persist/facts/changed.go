@@ -75,23 +75,27 @@ func (c *Changes) sharing(f *fact, classed bool) (found []*fact) {
 			}
 		}
 	}
-	best := func(list []*fact) []*fact {
-		slices.SortFunc(list, func(a, b *fact) int {
-			return cmp.Or(cmp.Compare(shared[b], shared[a]), cmp.Compare(b.said, a.said), cmp.Compare(a.id, b.id))
-		})
-		return list[:min(len(list), maxChanged)]
+	order := func(a, b *fact) int {
+		return cmp.Or(cmp.Compare(shared[b], shared[a]), cmp.Compare(b.said, a.said), cmp.Compare(a.id, b.id))
 	}
-	found = best(found)
+	slices.SortFunc(found, order)
+	found = found[:min(len(found), maxChanged)]
 	if !classed {
 		return found
 	}
-	var same []*fact
+	best := make([]*fact, 0, maxChanged+1) // of a class, in order
 	for _, old := range c.set.byID {
-		if old.class != 0 && old.superseded == "" && old.id != f.id && !old.after(f) && !slices.Contains(found, old) {
-			same = append(same, old)
+		if old.class == 0 || old.superseded != "" || old.id == f.id || len(best) == maxChanged && order(old, best[maxChanged-1]) > 0 {
+			continue
 		}
+		if old.after(f) || slices.Contains(found, old) {
+			continue
+		}
+		at, _ := slices.BinarySearchFunc(best, old, order)
+		best = slices.Insert(best, at, old)
+		best = best[:min(len(best), maxChanged)]
 	}
-	return append(found, best(same)...)
+	return append(found, best...)
 }
 
 // weigh returns how much a word tells among the facts.

@@ -1,10 +1,13 @@
 package facts
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/remora-proxy/remora/persist/extract"
+	"github.com/remora-proxy/remora/storage"
 )
 
 // A statement supersedes a short fact that it changes in other words, and
@@ -55,5 +58,44 @@ func TestChangedInOtherWords(t *testing.T) {
 		if got := merge(test.newer, "t2", at.Add(time.Hour)); got != Known {
 			t.Errorf("%q, then %q: again it is %v", test.old, test.newer, got)
 		}
+	}
+}
+
+// manyClassed returns a Set of n short facts of a class, each said later than
+// the one before, and a statement after all of them that shares no word.
+func manyClassed(n int) (*Changes, *fact) {
+	s := NewSet(testScope)
+	for i := range n {
+		s.Load(&storage.Memory{
+			ID: fmt.Sprintf("f%05d", i), Kind: storage.KindFact, Trust: 1, Text: fmt.Sprintf(`"I work at Siemens%d."`, i), EventTime: storage.Time(1000 + i),
+		})
+	}
+	f := parse(&storage.Memory{ID: "newer", Text: `"I got a new job yesterday."`, Trust: 1, EventTime: storage.Time(2000 + n)})
+	return NewChanges(s, memoryStore{}, Config{Max: n}), f
+}
+
+func TestNewestOfAClass(t *testing.T) {
+	for n, want := range map[int][]string{
+		3:   {"f00002", "f00001", "f00000"},
+		100: {"f00099", "f00098", "f00097", "f00096", "f00095", "f00094", "f00093", "f00092"},
+	} {
+		c, f := manyClassed(n)
+		var got []string
+		for _, old := range c.sharing(f, true) {
+			got = append(got, old.id)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("of %d: got %q, want %q", n, got, want)
+		}
+		if found := c.sharing(f, false); len(found) > 0 {
+			t.Errorf("of %d: %d share a word", n, len(found))
+		}
+	}
+}
+
+func BenchmarkSharing(b *testing.B) {
+	c, f := manyClassed(10_000)
+	for b.Loop() {
+		c.sharing(f, true)
 	}
 }
