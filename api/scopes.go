@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"iter"
+	"slices"
 
 	"github.com/remora-proxy/remora/proxy/identity"
 	"github.com/remora-proxy/remora/storage"
@@ -54,15 +55,14 @@ func (s *access) Users(ctx context.Context, p Principal, t Target, after string,
 		if err != nil {
 			return Users{}, cursorError(err, after)
 		}
-		for _, scope := range page.Scopes {
-			if !covers(want, scope) {
-				continue
-			}
+		scopes := slices.DeleteFunc(slices.Clone(page.Scopes), func(scope storage.Scope) bool { return !covers(want, scope) })
+		unaudited := s.Pipeline.Unaudited(scopes...)
+		for _, scope := range scopes {
 			d, err := s.Store.Digest(ctx, scope)
 			if err != nil {
 				return Users{}, err
 			}
-			out.Users = append(out.Users, User{identity.Show(scope.Tenant), identity.Show(scope.App), identity.Show(scope.Project), identity.Show(scope.User), d.Memories, s.Pipeline.Unaudited(scope)})
+			out.Users = append(out.Users, User{identity.Show(scope.Tenant), identity.Show(scope.App), identity.Show(scope.Project), identity.Show(scope.User), d.Memories, unaudited[scope]})
 		}
 		if p.Everything() {
 			out.Unreadable += page.Damaged

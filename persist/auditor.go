@@ -191,17 +191,18 @@ func (a *auditor) nextIncoming() (auditTurn, bool) {
 	return t, true
 }
 
-// owed counts the stored turns that no audit has read: all of them, and those
-// of a user. A conversation that is still to be read back counts as one.
-func (a *auditor) owed(scope storage.Scope) (all, own int) {
+// owed counts the stored turns that no audit has read, and adds to own those of
+// each user in it. A conversation that is still to be read back counts as one.
+func (a *auditor) owed(own map[storage.Scope]int) (all int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if !a.cfg.Audit.Enabled {
-		return 0, 0
+		return 0
 	}
 	count := func(of storage.Scope, n int) {
-		if all += n; of == scope {
-			own += n
+		all += n
+		if _, ok := own[of]; ok {
+			own[of] += n
 		}
 	}
 	for i := range a.incoming {
@@ -213,7 +214,7 @@ func (a *auditor) owed(scope storage.Scope) (all, own int) {
 	for of, n := range a.unread {
 		count(of, n)
 	}
-	return all, own
+	return all
 }
 
 // countUnread counts anew what conversations hold. Needs mu.

@@ -117,8 +117,9 @@ func TestUnaudited(t *testing.T) {
 		want := func(when string, own, others int) {
 			t.Helper()
 			all := p.Metrics().Health.TurnsUnaudited
-			if got, theirs := p.Unaudited(testScope), p.Unaudited(other); got != own || theirs != others || all != own+others {
-				t.Errorf("%s: %d and %d of %d, want %d and %d", when, got, theirs, all, own, others)
+			got := p.Unaudited(testScope, other)
+			if alone := p.Unaudited(other)[other]; got[testScope] != own || got[other] != others || alone != others || all != own+others {
+				t.Errorf("%s: %v of %d, want %d and %d", when, got, all, own, others)
 			}
 		}
 		want("at the start", 0, 0)

@@ -192,15 +192,25 @@ type HealthMetrics struct {
 	MeanPriority     float64      `json:"mean_priority"` // of the facts saved since the start
 }
 
-// Unaudited counts a user's turns that no audit has read yet, those in the
-// queue included: what they say is found as it was said, and is no fact so far.
-func (p *Pipeline) Unaudited(scope storage.Scope) int {
-	if !p.cfg.Audit.Enabled {
-		return 0
+// Unaudited counts users' turns that no audit has read yet, those in the queue
+// included: what they say is found as it was said, and is no fact so far. It
+// reads all that waits, so ask it once for many users.
+func (p *Pipeline) Unaudited(scopes ...storage.Scope) map[storage.Scope]int {
+	own := make(map[storage.Scope]int, len(scopes))
+	for _, scope := range scopes {
+		own[scope] = 0
 	}
-	queued := p.queue.find(func(t *Turn) bool { return t.Scope == scope })
-	_, owed := p.auditor.owed(scope)
-	return len(queued) + owed
+	if len(own) == 0 || !p.cfg.Audit.Enabled {
+		return own
+	}
+	p.queue.find(func(t *Turn) bool {
+		if _, ok := own[t.Scope]; ok {
+			own[t.Scope]++
+		}
+		return false
+	})
+	p.auditor.owed(own)
+	return own
 }
 
 // Metrics returns a snapshot.
@@ -240,7 +250,7 @@ func (p *Pipeline) Metrics() Metrics {
 	maps.Copy(m.Rejections, c.rejected)
 	c.rejectedMu.Unlock()
 	m.Health.AuditsWaiting, m.Health.AuditsMarked = p.auditor.waiting()
-	owed, _ := p.auditor.owed(storage.Scope{})
+	owed := p.auditor.owed(nil)
 	m.Health.TurnsUnaudited = m.Health.QueueTurns + owed
 	return m
 }
