@@ -78,6 +78,9 @@ func readLead(s string) (l lead) {
 				class &^= leadOwn
 			}
 		}
+		if w.folded == "feedback" && (i == 0 || i == 1 && persons()["own"][before]) {
+			class = leadOwn // "Feedback: ...", "my feedback: ..."
+		}
 		l.from = l.from || leadFrom[w.folded]
 		l.ends = class.Has(leadPointer | leadAhead)
 		l.speaks = l.speaks || leadSubjects[w.folded]

@@ -75,7 +75,7 @@ func lineAt(s string, p passage) string { return strings.TrimSpace(s[p.from:p.to
 // labelled cuts from a line on that begins with a label.
 func labelled(s string, lines []passage) []passage {
 	for _, p := range lines {
-		if text.MachineLabel(lineAt(s, p)) {
+		if text.MachineLabel(strings.TrimLeft(s[p.from:], " \t")) {
 			return []passage{{p.from, len(s)}}
 		}
 	}
