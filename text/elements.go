@@ -1,6 +1,9 @@
 package text
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // An ElementKind says who wrote what is inside an element, as far as its name
 // tells.
@@ -48,12 +51,16 @@ func ElementKindOf(name string) ElementKind {
 	case first != last && machineNames[last]:
 		return MachineElement
 	}
-	for _, w := range wrappers {
-		if strings.EqualFold(w, name) {
-			return MachineElement
-		}
+	if isWrapper(name) {
+		return MachineElement
 	}
 	return UnknownElement
+}
+
+// isWrapper reports whether agents are known to put text that no person typed
+// into elements of a name.
+func isWrapper(name string) bool {
+	return slices.ContainsFunc(wrappers, func(w string) bool { return strings.EqualFold(w, name) })
 }
 
 // ElementHead returns the last word of a name, in lower case.
@@ -91,10 +98,14 @@ func nameEnds(name string) (first, last string) {
 const maxElements = 64
 
 // cutMachineElements removes elements with what a client put into them, and the
-// tags, not the words, of those that hold what a person typed.
+// tags, not the words, of those that hold what a person typed. Elements that are
+// known by the form of their name alone are removed outside fenced code where
+// clients put them: before all words of a message or behind them.
 func cutMachineElements(s string) string {
 	var out strings.Builder
-	at, from := 0, 0 // s[:at] is in out, or removed
+	at, from := 0, 0            // s[:at] is in out, or removed
+	fences, counted := 0, 0     // the fences in s[:counted]
+	leading, blanked := true, 0 // only blanks are in out and s[at:blanked]
 	for range maxElements {
 		i := strings.IndexByte(s[from:], '<')
 		if i < 0 {
@@ -115,14 +126,23 @@ func cutMachineElements(s string) string {
 		if j < 0 {
 			continue
 		}
+		end := i + tag + j
+		fences += strings.Count(s[counted:i], "```")
+		counted = i
+		leading = leading && strings.TrimSpace(s[max(at, blanked):i]) == ""
+		blanked = i
+		if kind == MachineElement && !isWrapper(name) && (!composed(name) || fences%2 > 0 || !leading && !onlyElements(s[end+len(closing):])) {
+			leading = false
+			continue
+		}
 		out.WriteString(s[at:i])
 		at = i + tag
-		end := at + j
 		if kind == PersonElement {
 			s = s[:end] + "\n" + s[end+len(closing):]
 		} else {
 			out.WriteByte(' ')
 			at = end + len(closing)
+			counted = at
 		}
 		from = at
 	}
@@ -130,4 +150,35 @@ func cutMachineElements(s string) string {
 		return s
 	}
 	return out.String() + s[at:]
+}
+
+// composed reports whether a name is put together as clients do it, not as the
+// components of user interfaces are: editor_context, editor-context,
+// editorContext.
+func composed(name string) bool {
+	first, last := nameEnds(name)
+	return first != last && (name[0] >= 'a' && name[0] <= 'z' || strings.ContainsAny(name, "_-"))
+}
+
+// onlyElements reports whether a text consists of elements and blanks.
+func onlyElements(s string) bool {
+	for range maxElements {
+		if s = strings.TrimSpace(s); s == "" {
+			return true
+		}
+		if s[0] != '<' {
+			return false
+		}
+		name, tag := ElementName(s)
+		if name == "" {
+			return false
+		}
+		closing := "</" + name + ">"
+		j := IndexTag(s[tag:], closing)
+		if j < 0 {
+			return false
+		}
+		s = s[tag+j+len(closing):]
+	}
+	return false
 }
