@@ -28,8 +28,8 @@ var (
 	subjects = text.WordSet(`i im ive we weve were ich wir je j nous yo nosotros nosotras io noi eu nos ik wij jag vi jeg
 		я мы أنا انا نحن मैं हम ben biz`)
 	// copulas connect a subject with what it is, verbs only with what it does.
-	copulas = text.WordSet(`am are was were been be get got went gone become became turned stay bin sind war wurde werde bleibe lebe suis sommes deviens devenu
-		devenue etais soy estoy somos estamos me nos sono siamo mi ci diventato diventata sou estou ben zijn werd uns mich ar er blev ble`)
+	copulas = text.WordSet(`am are been be get got went gone become became turned stay bin sind wurde werde bleibe lebe suis sommes deviens devenu
+		devenue soy estoy somos estamos me nos sono siamo mi ci diventato diventata sou estou ben zijn werd uns mich ar er blev ble`)
 	verbs = text.WordSet(`have had has just recently habe haben hatte gerade ai avons he hemos hecho ho abbiamo tenho tengo temos tenemos heb hebben
 		has hat ist is do did don't started start begin began also y en ne se s ma mi lho fait faite officially happily finally soon still currently`)
 	articles = text.WordSet("a an ein eine un une una um uma een")
@@ -215,6 +215,8 @@ func (s *Statement) hasObject(in *sentence, i int) bool {
 	for k := i + 1; k < in.tokens.to && s.tokens[k].Kind < text.ClauseToken; k++ {
 		t := &s.tokens[k]
 		switch {
+		case s.folded(k) == "in" && k+1 < in.tokens.to && s.folded(k+1) == "with": // "moved in with Anna"
+			return true
 		case t.Cue&text.CueAt != 0, s.folded(k) == "a" && k+1 < in.tokens.to && s.isName(in, k+1): // "me he mudado a Cádiz"
 			return false
 		case subjects[s.folded(k)], t.Cue&(text.CueChange|text.CueFresh|text.CueMore|text.CueNot|text.CueHome) != 0, len(t.Terms) > 0 && text.IsTimeStem(t.Terms[0]), t.Cue.Month() > 0, t.Cue.Weekday() > 0:

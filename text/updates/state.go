@@ -137,6 +137,9 @@ func (s *Statement) age(in *sentence) string {
 		if v.kind != number || len(v.what) > 3 {
 			continue
 		}
+		if who, _, _ := s.subjectOf(in, v.token); who == noSubject && s.tokens[v.token].Kind == text.WordToken && s.language == text.English {
+			continue
+		}
 		if v.aged || v.unit == "" && v.token > in.tokens.from && s.tokens[v.token-1].Cue&text.CueTurned != 0 {
 			return v.what
 		}
@@ -148,10 +151,14 @@ func (s *Statement) age(in *sentence) string {
 // about another name than the speaker's: "the name of my dog".
 func (s *Statement) givenName(in *sentence) string {
 	var name []string
+	begun := false // a name before "called" is of what is called so
 	terms := s.termsOf(in)
 	for i := range terms {
 		switch t := &terms[i]; {
 		case t.class:
+			begun = true
+		case t.name && !begun && s.language == text.English:
+			return ""
 		case t.name || !isCased(t.text):
 			name = append(name, t.text)
 		default:
