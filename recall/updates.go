@@ -229,7 +229,7 @@ func (u *updater) ofClass(o int32) []newer {
 // mayChange reports whether what a turn says may change what another one says.
 // What is quoted or part of a role play changes only such.
 func (t *turn) mayChange(o *turn) bool {
-	return t.flags&(turnDead|turnResource) == 0 && t.speaker == o.speaker && (t.flags^o.flags)&turnQuoted == 0
+	return t.flags&(turnDead|turnResource) == 0 && t.speaker == o.speaker && t.flags&^o.flags&turnQuoted == 0
 }
 
 // isOthersPassage reports whether a passage is fiction or another's, whether or

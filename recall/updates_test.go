@@ -33,6 +33,7 @@ func TestUpdates(t *testing.T) {
 	for _, c := range []struct{ old, newer, question string }{
 		{"The folding kayak goes on sale on 12 May, so we leave a week for customs", "The folding kayak goes on sale on 19 May, the date has moved", "When does the folding kayak go on sale?"},
 		{"Our database is MariaDB", "We switched from MariaDB to FoundationDB", "Which database do we use?"},
+		{"We leave ten days for customs because the folding rack goes on sale on 12 September 2027", "The folding rack goes on sale on 19 September 2027, the date has moved", "When does the folding rack go on sale?"},
 		{"I work at Siemens as an electrician", "I'm at Bosch now", "Where do I work?"},
 		{"I'm vegan", "I eat meat again", "Suggest a dinner for me"},
 		{"Mon train pour Lyon est le 28 novembre", "Mon train pour Lyon est reporté au 5 décembre", "Quand part mon train pour Lyon ?"},
