@@ -158,8 +158,8 @@ func TestRecallCommandWithEmbeddings(t *testing.T) {
 	if d := cmp.Diff(map[string]any{"used": 2.0}, got["vectors"]); d != "" || got["n"] != 2.0 {
 		t.Errorf("%s in %v", d, got)
 	}
-	if n := asked.Load(); n != 3+1+1+2 { // passages, a fact of one of them, the query that loads, questions
-		t.Errorf("the server was asked for %d texts, want 7", n)
+	if n := asked.Load(); n != 3+2+1+2 { // passages, facts of two of them, the query that loads, questions
+		t.Errorf("the server was asked for %d texts, want 8", n)
 	}
 	server.Close()
 	if err := RunRecall(context.Background(), args, &out, &out); err == nil {
