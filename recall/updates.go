@@ -326,7 +326,9 @@ func (u *updater) takeBefore(p int32, i int) (int, bool) {
 			why = u.replace(i, h, p)
 		}
 		if why != "" { // unless the result has it in other words
-			return i, why == CutDuplicate && slices.ContainsFunc(u.taken, func(t taken) bool { return u.ix.mems[t.mem].turn == h.turn || u.ix.turns[u.ix.mems[t.mem].turn].time == u.ix.turns[h.turn].time })
+			return i, why == CutDuplicate && slices.ContainsFunc(u.taken, func(t taken) bool {
+				return u.ix.mems[t.mem].turn == h.turn || u.ix.turns[u.ix.mems[t.mem].turn].time == u.ix.turns[h.turn].time
+			})
 		}
 		j = len(u.taken) - 1
 		u.taken[j].updates = true
