@@ -120,11 +120,11 @@ var (
 // most five words, of which the last one counts. Behind one that people use, too,
 // a line ends or JSON begins, or a call follows in lines of its own.
 func MachineLabel(s string) bool {
-	before, after, ok := strings.Cut(s[:min(len(s), 60)], ":")
+	before, _, ok := strings.Cut(s[:min(len(s), 60)], ":")
 	if !ok || strings.ContainsAny(before, ".!?\n") {
 		return false
 	}
-	after = s[len(before)+1:]
+	after := s[len(before)+1:]
 	if name, paren, ok := strings.Cut(before, "("); ok && strings.HasSuffix(paren, ")") {
 		before = name
 	}
