@@ -94,7 +94,7 @@ func (s *Statement) Read(a *text.Analyzer, said string, usual text.Language) {
 	s.sentences, s.terms, s.values = s.sentences[:0], s.terms[:0], s.values[:0]
 	for from := 0; from < len(s.tokens); {
 		to := from
-		for to < len(s.tokens) && !s.endsSentence(to) {
+		for to < len(s.tokens) && !endsSentence(s, to) {
 			to++
 		}
 		if to > from {
@@ -113,7 +113,7 @@ func (s *Statement) Forget() {
 }
 
 // endsSentence reports whether token i ends a sentence. "22. Oktober" continues.
-func (s *Statement) endsSentence(i int) bool {
+func endsSentence(s *Statement, i int) bool {
 	t := &s.tokens[i]
 	if t.Kind < text.SentenceToken {
 		return false

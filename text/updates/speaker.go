@@ -64,7 +64,7 @@ func (s *Statement) subjectOf(in *sentence, i int) (who subjectKind, copula, art
 		return speaker, true, false
 	}
 	verbFinal := s.language == text.German || s.language == text.Dutch
-	free := s.isFree()
+	free := isFree(s.language)
 	own := ownVerbs[w]
 	for k := i - 1; k >= in.tokens.from && s.tokens[k].Kind < text.ClauseToken; k-- {
 		t, w := &s.tokens[k], s.folded(k)
@@ -118,8 +118,8 @@ func (s *Statement) isName(in *sentence, i int) bool {
 
 // isFree reports whether a language leaves out or moves its subjects so that
 // they are not looked for.
-func (s *Statement) isFree() bool {
-	switch s.language {
+func isFree(l text.Language) bool {
+	switch l {
 	case text.English, text.German, text.French, text.Spanish, text.Italian, text.Portuguese, text.Dutch:
 		return false
 	}
@@ -148,7 +148,7 @@ func (s *Statement) readStates(in *sentence) (found text.Cue) {
 			continue
 		}
 		switch {
-		case s.isFree():
+		case isFree(s.language):
 			found |= t.Cue & (relations | text.CueVeg)
 		case t.Cue&text.CuePartner != 0 && !article:
 			found |= text.CuePartner
@@ -169,7 +169,7 @@ func (s *Statement) isAttribute(in *sentence, i int) bool {
 	if w := s.folded(i); w == "engaged" && (s.folded(i+1) == "in" || s.folded(i+1) == "with") {
 		return true
 	}
-	if next.Kind >= text.ClauseToken || len(next.Terms) == 0 || next.Cue&(notSubject|text.CueKin|classes) != 0 || text.IsTimeStem(next.Terms[0]) || s.isDigits(i+1) || s.isFree() {
+	if next.Kind >= text.ClauseToken || len(next.Terms) == 0 || next.Cue&(notSubject|text.CueKin|classes) != 0 || text.IsTimeStem(next.Terms[0]) || s.isDigits(i+1) || isFree(s.language) {
 		return false
 	}
 	return s.tokens[i].Cue&text.CuePartner == 0 || !s.isName(in, i+1) // "I married Anna"
@@ -177,7 +177,7 @@ func (s *Statement) isAttribute(in *sentence, i int) bool {
 
 // eats reports whether a person eats the meat that token i is.
 func (s *Statement) eats(in *sentence, i int) bool {
-	if s.tokens[i].Kind == text.CharacterToken || s.isFree() {
+	if s.tokens[i].Kind == text.CharacterToken || isFree(s.language) {
 		who, _, _ := s.subjectOf(in, i)
 		return who != noSubject && in.cues&text.CueEat != 0
 	}
@@ -209,7 +209,7 @@ func (s *Statement) doer(in *sentence, class text.Cue) (who subjectKind) {
 // hasObject reports whether something other than a place follows the verb at
 // token i.
 func (s *Statement) hasObject(in *sentence, i int) bool {
-	if s.isFree() || s.tokens[i].Kind == text.CharacterToken {
+	if isFree(s.language) || s.tokens[i].Kind == text.CharacterToken {
 		return false
 	}
 	for k := i + 1; k < in.tokens.to && s.tokens[k].Kind < text.ClauseToken; k++ {

@@ -112,7 +112,7 @@ func (p *pair) share(weigh Weigh) {
 	}
 	for i := range terms {
 		t := &terms[i]
-		if t.class || p.n.isRepeated(terms[:i], t.text) {
+		if t.class || isRepeated(terms[:i], t.text) {
 			continue
 		}
 		w := weigh(t.text)
@@ -131,7 +131,7 @@ func (p *pair) share(weigh Weigh) {
 	}
 	others := p.o.termsOf(p.so)
 	for i := range others {
-		if t := &others[i]; !t.class && !p.o.isRepeated(others[:i], t.text) && !(t.name && p.n.has(p.sn, t.text) == nil) {
+		if t := &others[i]; !t.class && !isRepeated(others[:i], t.text) && !(t.name && p.n.has(p.sn, t.text) == nil) {
 			ofO += weigh(t.text)
 		}
 	}
@@ -140,7 +140,7 @@ func (p *pair) share(weigh Weigh) {
 	}
 }
 
-func (s *Statement) isRepeated(before []term, word string) bool {
+func isRepeated(before []term, word string) bool {
 	for i := range before {
 		if before[i].text == word {
 			return true
