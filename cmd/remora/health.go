@@ -132,8 +132,8 @@ func (s *system) adminMetrics() http.Handler {
 }
 
 // meter returns what histograms of exchanges are made with, nil where nobody
-// has asked for metrics: each exchange is recorded in them, which costs time that
-// is not measured yet. Counters and gauges cost nothing until somebody asks.
+// has asked for metrics: each exchange is recorded in them, which costs time
+// (docs/benchmarks.md). Counters and gauges cost nothing until somebody asks.
 func (s *system) meter() metric.MeterProvider {
 	if s.config.Health == "" && !s.telemetry.Sends {
 		return nil
